@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** bind.c - errors, metatables, checks of arguments, the C objects of userdata, and loading Lua that
-** is embedded in the library.
+** bind.c - errors, metatables, checks of arguments, the C objects of userdata, and the Lua files
+** that are embedded in the library.
 */
 #include "recipe/budget.h"
 #include "recipe/bundle.h"
@@ -12,16 +12,17 @@
 #include <string.h>
 
 /* ---------------------------------------------------------------- C objects
-** C objects that userdata own. They are not in the Lua heap. The objects of a runtime are in a list
-** of its budget: at the deepest level of calls Lua skips finalizers, and the objects that then stay
-** are released with the runtime. The contents of an object count as memory of the recipe.
+** Userdata own C objects, which are in boxes outside of the Lua heap. The boxes of a runtime are in
+** a list of its budget, because Lua skips finalizers at the deepest level of calls: the objects
+** that remain are released with the runtime. The bytes of an object count as memory of the recipe.
 */
 
+/* The header of a box. */
 struct mgrid_lua_held {
   mgrid_lua_held *prev, *next;
-  mgrid_lua_budget *budget; /* NULL: of a host's Lua state */
+  mgrid_lua_budget *budget; /* NULL: it belongs to a host's Lua state */
   void (*release)(void *box);
-  size_t bytes; /* that count, with this header */
+  size_t bytes; /* counted for the object and this header */
 };
 
 static void *bind_box_of(mgrid_lua_held *h) { return h + 1; }
@@ -49,8 +50,8 @@ void *mgrid_lua_new_box(lua_State *L, size_t size, int values, const char *class
   mgrid_lua_held **owner = lua_newuserdatauv(L, sizeof *owner, values), *h;
   *owner = NULL;
   luaL_setmetatable(L, class);
-  /* Ask for some more than needed, so that garbage objects are collected here. If Lua itself ran
-  ** out of memory, it would collect without finalizers. */
+  /* Ask for some more than needed, so that the collection of garbage runs here, with finalizers. A
+  ** collection by Lua's allocator, when memory runs out, calls none. */
   if (b && !mgrid_budget_has(b, bytes + b->limits.memory / 64)) mgrid_budget_refuse(L, b);
   if (!(h = mgrid_zeroed(NULL, bytes))) mgrid_lua_oom(L);
   *h = (mgrid_lua_held){ NULL, b ? b->held : NULL, b, release, bytes };
@@ -78,8 +79,7 @@ void *mgrid_lua_check_box(lua_State *L, int i, const char *class) {
   return box;
 }
 
-/* __gc of all classes with a box. With the debug library a program can also call it, with any
-** value, even while a method uses the box. */
+/* With the debug library a program can also call this, with any value. */
 int mgrid_lua_free_box(lua_State *L) {
   if (!mgrid_lua_collected(L)) return 0;
   bool ours = lua_type(L, 1) == LUA_TUSERDATA && luaL_getmetafield(L, 1, "__gc") != LUA_TNIL
@@ -112,7 +112,7 @@ void mgrid_lua_reserve(lua_State *L, int64_t n, size_t each) {
 bool mgrid_lua_caller(lua_State *L, lua_Debug *ar) {
   for (int level = 0; level < MGRID_FRAMES && lua_getstack(L, level, ar); level++) {
     lua_getinfo(L, "S", ar);
-    /* skip it, because finding lines takes longer */
+    /* do not ask for the lines of moongrid's own functions, because that takes longer */
     if (strncmp(ar->source, "=moongrid", 9) == 0) continue;
     lua_getinfo(L, "l", ar);
     if (ar->currentline > 0) return true;
@@ -128,12 +128,15 @@ void mgrid_lua_where(lua_State *L) {
     lua_pushliteral(L, "");
 }
 
-static int raise(lua_State *L, mgrid_status status, const char *text) {
-  mgrid_lua_note(L, status, text);
-  mgrid_lua_where(L);
-  lua_pushstring(L, text);
-  lua_concat(L, 2);
+int mgrid_lua_raise_at(lua_State *L, const char *where, mgrid_status status, const char *message) {
+  mgrid_lua_note(L, status, message);
+  lua_pushfstring(L, "%s%s", where, message);
   return lua_error(L);
+}
+
+static int raise(lua_State *L, mgrid_status status, const char *message) {
+  mgrid_lua_where(L);
+  return mgrid_lua_raise_at(L, lua_tostring(L, -1), status, message);
 }
 
 int mgrid_lua_raise(lua_State *L, const char *fmt, ...) {
@@ -159,10 +162,7 @@ int mgrid_lua_raise_error(lua_State *L, const mgrid_error *e) {
 }
 
 int mgrid_lua_raise_runtime(lua_State *L, const mgrid_error *e) {
-  if (e->line == 0) return mgrid_lua_raise_error(L, e);
-  mgrid_lua_note(L, e->status, e->message);
-  lua_pushstring(L, e->message);
-  return lua_error(L);
+  return e->line ? mgrid_lua_raise_at(L, "", e->status, e->message) : mgrid_lua_raise_error(L, e);
 }
 
 int mgrid_lua_oom(lua_State *L) {
@@ -184,6 +184,12 @@ int mgrid_lua_failure(lua_State *L, const mgrid_error *e) {
                  lua_pushinteger(L, e->missing[i]));
   lua_setfield(L, -2, "ranks");
   return 4;
+}
+
+int mgrid_lua_done(lua_State *L, mgrid_status status, const mgrid_error *e) {
+  if (status) return mgrid_lua_failure(L, e);
+  lua_pushboolean(L, 1);
+  return 1;
 }
 
 void mgrid_lua_read_failure(lua_State *L, int i, const char *call, mgrid_error *e) {
@@ -236,7 +242,7 @@ void mgrid_lua_check_keys(lua_State *L, int i, const char *what, const char *con
 bool mgrid_lua_collected(lua_State *L) {
   lua_Debug ar;
   if (!lua_getstack(L, 0, &ar) || !lua_getinfo(L, "n", &ar)) return false;
-  /* "hook": the collector runs inside a debug hook, whose frame hides the finalizer's. */
+  /* "hook": the collector runs inside a debug hook, whose frame hides that of the finalizer */
   return strcmp(ar.namewhat, "hook") == 0
          || (strcmp(ar.namewhat, "metamethod") == 0 && strcmp(ar.name, "__gc") == 0);
 }
@@ -259,8 +265,8 @@ static const luaL_Reg *bind_find(const luaL_Reg *list, const char *key) {
   return NULL;
 }
 
-/* Return the next entry that a module adds to a class, after *s and `at`. NULL: there are no more.
-** Start with the first module and NULL. */
+/* Return the fields and methods that a module adds to class c: those after `at`, from module *s on.
+** NULL: there are no more. Start with the first module and `at` NULL. */
 static const mgrid_lua_class *next_added(const mgrid_lua_class *c,
                                          const mgrid_lua_module *const **s,
                                          const mgrid_lua_class *at) {
@@ -270,7 +276,7 @@ static const mgrid_lua_class *next_added(const mgrid_lua_class *c,
   return NULL;
 }
 
-/* Find a method of a class, or with `fields` a field. */
+/* Find a method of a class; with `fields`, a field. */
 static const luaL_Reg *find_in(const mgrid_lua_class *c, bool fields, const char *key) {
   const mgrid_lua_module *const *s = mgrid_lua_modules;
   const luaL_Reg *found = bind_find(fields ? c->fields : c->methods, key);
@@ -301,8 +307,7 @@ static size_t list_names(const luaL_Reg *list, const char **names, size_t n, siz
 
 enum { MEMBERS_MAX = 64 };
 
-/* List the fields and methods of a class, including those that modules add. Return how many they
-** are. */
+/* List the fields and methods of a class, including those that modules add. Return their number. */
 static size_t list_members(const mgrid_lua_class *c, const char *known[MEMBERS_MAX]) {
   enum { MAX = MEMBERS_MAX };
   size_t n = 0;
@@ -323,7 +328,7 @@ int mgrid_lua_unknown_field(lua_State *L, const mgrid_lua_class *c, const char *
   return mgrid_lua_unknown(L, what, key, known, list_members(c, known));
 }
 
-static const char class_key = 'c'; /* its address: the key of the class in its metatable */
+static const char class_key = 'c'; /* its address: the key of the mgrid_lua_class in a metatable */
 
 static void bind_append(lua_State *L, const char *name) {
   lua_pushstring(L, name);
@@ -520,6 +525,11 @@ void mgrid_lua_set_string(lua_State *L, const char *key, const char *value) {
   lua_setfield(L, -2, key);
 }
 
+int mgrid_lua_push_index(lua_State *L, int64_t i) {
+  i < 0 ? lua_pushnil(L) : lua_pushinteger(L, i);
+  return 1;
+}
+
 const char *mgrid_lua_kind(lua_State *L, int i) {
   if (lua_isnoneornil(L, i)) return "nil";
   if (luaL_getmetafield(L, i, "__name") != LUA_TSTRING)
@@ -535,7 +545,7 @@ bool mgrid_lua_is_fill(lua_State *L, int i) {
   return lua_islightuserdata(L, i) && lua_touserdata(L, i) == &fill_key;
 }
 
-/* Return a list of integers. With `sizes` each is a size: 1 or more, or fill. */
+/* Return the list of integers at i. With `sizes` each is 1 or more, or fill. */
 static int64_t *bind_check_list(lua_State *L, int i, bool sizes, size_t *n) {
   mgrid_lua_check_table(L, i, sizes ? "{ 2, fill }" : "{ 0, 1 }");
   *n = mgrid_lua_charge_list(L, i, 4);
@@ -595,10 +605,7 @@ void mgrid_lua_push_lines(lua_State *L, const char *text) {
   }
 }
 
-/* --------------------------------------------------------- what is embedded
-** Load Lua that is embedded in the library, and ask lua/prelude/hints.lua, which is loaded when it
-** is needed.
-*/
+/* ------------------------------------------------------ embedded Lua files */
 
 const mgrid_chunk *mgrid_bundle_find(const mgrid_chunk *list, const char *name) {
   while (list->name && strcmp(list->name, name) != 0) list++;
@@ -611,7 +618,7 @@ int mgrid_bundle_load(lua_State *L, const mgrid_chunk *c) {
   if (c->binary && strstr(lua_ident, mgrid_bundle_release)) {
     if (luaL_loadbufferx(L, (const char *)c->binary, c->binary_size, name, "b") == LUA_OK)
       return LUA_OK;
-    lua_pop(L, 1); /* the binary has another format of numbers, or memory ran out: try the text */
+    lua_pop(L, 1); /* this Lua has another format of numbers, or memory ran out: try the text */
   }
   return luaL_loadbufferx(L, (const char *)c->text, c->text_size, name, "t");
 }
@@ -636,7 +643,8 @@ static int hints_nearest(lua_State *L) {
   return 1;
 }
 
-/* its address: what hints.lua returned, loaded at the first error */
+/* its address: the registry key of the table that hints.lua returns; it is loaded when it is first
+** asked */
 static const char hints_key = 'h';
 
 void mgrid_lua_hint(lua_State *L, const char *question, int given, int answers) {

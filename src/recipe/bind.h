@@ -17,19 +17,20 @@
 
 /* ------------------------------------------------------------------ errors */
 
-/* Find the innermost running Lua function of the user: its source and line. False: there is none
-** among the last MGRID_FRAMES calls. moongrid's own Lua has fewer calls in a row, and a longer
-** search would take time that grows with the square of the stack. This needs no memory, so the
-** allocator may call it. */
+/* Find the source and line of the innermost running Lua function that is not moongrid's own. False:
+** there is none among the last MGRID_FRAMES calls. moongrid's own functions make fewer calls in a
+** row. Without this bound, errors at each level of a deep recursion would take time that grows with
+** the square of its depth. This needs no memory, so the allocator may call it. */
 enum { MGRID_FRAMES = 100 };
 bool mgrid_lua_caller(lua_State *L, lua_Debug *ar);
 /* Push "file:line: " of that function; "" if there is none. */
 void mgrid_lua_where(lua_State *L);
-/* Raise an error with that position; a host gets MGRID_REFUSED, or the given status. Never
-** return. */
+/* Raise an error with that position and MGRID_REFUSED, or the given status. Never return. */
 int mgrid_lua_raise(lua_State *L, const char *fmt, ...) MGRID_PRINTF(2, 3);
 int mgrid_lua_raise_as(lua_State *L, mgrid_status status, const char *fmt, ...) MGRID_PRINTF(3, 4);
 int mgrid_lua_raise_error(lua_State *L, const mgrid_error *e);
+/* Raise an error with the position `where`, "file:line: " or "". */
+int mgrid_lua_raise_at(lua_State *L, const char *where, mgrid_status status, const char *message);
 /* Raise an error of a runtime, with the recipe's position if it has one, else with the script's. */
 int mgrid_lua_raise_runtime(lua_State *L, const mgrid_error *e);
 int mgrid_lua_oom(lua_State *L);
@@ -37,8 +38,10 @@ int mgrid_lua_oom(lua_State *L);
 ** push { n, ranks, seconds, call }, and return 4. This is for failures of the job, such as a lost
 ** rank; mistakes of the program are raised. */
 int mgrid_lua_failure(lua_State *L, const mgrid_error *e);
-/* If the value at i is nil or false, read such values into *e: what this rank could not do. `call`
-** names the call. */
+/* Push true and return 1; after an error call mgrid_lua_failure. */
+int mgrid_lua_done(lua_State *L, mgrid_status status, const mgrid_error *e);
+/* If the value at i is nil or false, read the message and status of this rank's failure, which
+** follow it, into *e. `call` is the name of the caller for messages. */
 void mgrid_lua_read_failure(lua_State *L, int i, const char *call, mgrid_error *e);
 /* Raise an error about an unknown name, with the nearest of the n candidates. */
 int mgrid_lua_unknown(lua_State *L, const char *what, const char *name, const char *const *known,
@@ -46,14 +49,15 @@ int mgrid_lua_unknown(lua_State *L, const char *what, const char *name, const ch
 /* Make room for n more values. If there is none, raise "out of memory" (luaL_checkstack would say
 ** stack overflow). */
 void mgrid_lua_stack(lua_State *L, int n);
-/* Keep the frame of a function off the stack while its caller calls the recipe back. An mgrid_error
-** makes such a frame large, and a recipe can nest such calls. */
+/* For a function with an mgrid_error, which makes its frame large. If it were inlined, the frame
+** would be on the stack while its caller calls functions of the recipe, and recipes can nest such
+** calls. */
 #define MGRID_APART __attribute__((noinline))
-/* Call a function of lua/prelude/hints.lua with the `given` values on the top. Its answers replace
-** them. */
+/* Call the function `question` of lua/prelude/hints.lua with the `given` values on the top. Replace
+** them by as many results as `answers`. */
 void mgrid_lua_hint(lua_State *L, const char *question, int given, int answers);
-/* Raise that an object is not a list, as in x[1], or not an iterator, as in `for r in x`. Say how
-** to visit its contents. */
+/* Raise that an object is not a list, for x[1], or not an iterator, for `for r in x`. The message
+** says how to visit its contents. */
 int mgrid_lua_no_list(lua_State *L, const char *class);
 int mgrid_lua_no_iterator(lua_State *L, const char *class);
 /* The message handler of a call into a recipe. Every error becomes a text with a position; an error
@@ -70,14 +74,14 @@ void mgrid_lua_charge(lua_State *L, int64_t work);
 size_t mgrid_lua_charge_list(lua_State *L, int i, int64_t each);
 /* Charge for finding the nearest of n names. */
 void mgrid_lua_charge_nearest(lua_State *L, const char *name, size_t n);
-/* Record the status and text of an error that is about to be raised, for the verdict of the call.
-** Do nothing without a budget. budget.c */
+/* Record the status and text of an error that is about to be raised, for mgrid_budget_verdict, or
+** in a host's Lua state for mgrid_lua_status. budget.c */
 void mgrid_lua_note(lua_State *L, mgrid_status status, const char *text);
-/* In a host's Lua state, return the status of a message that was caught, if it is the last one
-** raised here. MGRID_OK: it is not. */
+/* In a host's Lua state, return the status of a message that was caught. MGRID_OK: it is not the
+** last one that was recorded. */
 mgrid_status mgrid_lua_status(lua_State *L, const char *message);
-/* Send what a recipe prints to the host's log, after "file:line: ". Cut long texts and many lines,
-** with a note. */
+/* Send a text that a recipe prints to the host's log, after "file:line: ". Cut long texts, and stop
+** after many lines with a note. */
 void mgrid_lua_say(lua_State *L, const char *text);
 
 /* ----------------------------------------------------------------- classes */
@@ -98,31 +102,33 @@ void mgrid_lua_open_class(lua_State *L, const mgrid_lua_class *c); /* c must out
 bool mgrid_lua_class_get(lua_State *L, const mgrid_lua_class *c, int object, const char *key);
 bool mgrid_lua_class_has(const mgrid_lua_class *c, const char *key);
 int mgrid_lua_unknown_field(lua_State *L, const mgrid_lua_class *c, const char *key); /* raises */
-/* Append the names that an object has, its own and those of its class, to the list on the top. */
+/* Append the names of an object's contents, and of its fields and methods, to the list on the
+** top. */
 void mgrid_lua_members(lua_State *L, int object);
 
-/* A State, Group, Job or Buffer can be closed at any moment in which Lua runs: by a finalizer while
-** a method allocates, or by a metamethod of a table that it reads. So a method first reads its
+/* A State, Group, Job or Buffer can be closed whenever Lua runs: by a finalizer while a method
+** allocates, or by a metamethod of a table that the method reads. So a method first reads its
 ** arguments and makes its results. Then it asks for the object (mgrid_lua_check_...), and asks
-** again after each call that may run Lua. Or it is an owner meanwhile (mgrid_state_ref).
+** again after each call that may run Lua. Or it becomes an owner meanwhile (mgrid_state_ref).
 ** scripts/lint.d/bindings.lua checks this. */
 
-/* Push a userdata that owns an empty box of that many bytes, zeroed, and return the box. The caller
-** stores a C object in the box. __gc, or the end of the runtime, calls `release`. */
+/* Push a userdata with so many user values that owns a box of `size` bytes, all zero, and return
+** the box. The caller stores a C object in the box. __gc, or the end of the runtime, calls
+** `release`. */
 typedef struct mgrid_lua_held mgrid_lua_held;
 void *mgrid_lua_new_box(lua_State *L, size_t size, int values, const char *class,
                         void (*release)(void *box));
-void *mgrid_lua_in_box(void *userdata); /* its box; NULL once that is freed */
+void *mgrid_lua_in_box(void *userdata); /* its box; NULL once the box is freed */
 void *mgrid_lua_test_box(lua_State *L, int i, const char *class); /* NULL: it is another value */
 void *mgrid_lua_check_box(lua_State *L, int i, const char *class);
 int mgrid_lua_free_box(lua_State *L); /* the __gc of all such classes */
-/* Return whether the collector calls the running finalizer. If a program calls it by hand, it frees
-** nothing, so an object lives as long as it is on the stack of a method. bind.c */
+/* Return whether Lua's collector has called the running finalizer. If a program has, the finalizer
+** must free nothing, because a method may be using the object. */
 bool mgrid_lua_collected(lua_State *L);
 /* Record that the object in a box holds that many bytes. Raise if a recipe does not have so much
 ** memory left, even after a garbage collection. */
 void mgrid_lua_weigh(lua_State *L, void *box, size_t bytes);
-/* Record that n times `each` bytes will be needed next. Raise in the same case. */
+/* Raise if a recipe does not have n times `each` bytes left, which the caller needs next. */
 void mgrid_lua_reserve(lua_State *L, int64_t n, size_t each);
 
 /* ------------------------------------------------------- walks through tables */
@@ -136,11 +142,14 @@ lua_Integer mgrid_lua_keys(lua_State *L, int i);
 bool mgrid_lua_step(lua_State *L, int i, int keys, lua_Integer *k);
 /* Return whether the key at a comes before the key at b. */
 bool mgrid_lua_key_before(lua_State *L, int a, int b);
-/* Walk through a table in any order, in the way of lua_next. Use this only where the order cannot
-** be seen, for example to count members. */
+/* Store the string keys of the table at i, in this order and at most `most` of them, in `names`,
+** and return their number. The table keeps them alive. */
+size_t mgrid_lua_names(lua_State *L, int i, const char **names, size_t most);
+/* As lua_next, which has no order. Use this only where the order cannot be seen, for example to
+** count members. */
 int mgrid_lua_next(lua_State *L, int i);
-/* Return the length of the list at i; -1: it has other keys than 1 to n. Do not use lua_rawlen: the
-** length that it finds for a table with gaps differs between processes. */
+/* Return the length of the list at i; -1: it has other keys than 1 to n. lua_rawlen will not do,
+** because for a table with gaps its answer differs between processes. */
 lua_Integer mgrid_lua_length(lua_State *L, int i);
 /* Push a list of n values; `push` pushes value i, from 0 on. */
 #define MGRID_LUA_LIST(L, n, push) \
@@ -157,8 +166,8 @@ void mgrid_lua_sort(lua_State *L, int list, lua_Integer n, mgrid_lua_before *bef
 
 /* --------------------------------------------------- arguments and results */
 
-/* Raise if the table at i has a key that is not among the n known ones. With `list`, integer keys
-** are allowed, too. */
+/* Raise if the table at i has a key that is not among the n known ones. `what` is such a key in
+** messages: "option". With `list`, integer keys are allowed, too. */
 void mgrid_lua_check_keys(lua_State *L, int i, const char *what, const char *const *known, size_t n,
                           bool list);
 /* Raise unless the argument is a table. such_as is an example of a valid one, "{ 2, 4 }". */
@@ -168,26 +177,26 @@ void mgrid_lua_set_integer(lua_State *L, const char *key, int64_t value);
 void mgrid_lua_set_number(lua_State *L, const char *key, double value);
 void mgrid_lua_set_boolean(lua_State *L, const char *key, bool value);
 void mgrid_lua_set_string(lua_State *L, const char *key, const char *value);
+/* Push a rank, position or coordinate, or nil if it is negative, and return 1. */
+int mgrid_lua_push_index(lua_State *L, int64_t i);
 /* Return what kind of value it is: "a number", "nil". */
 const char *mgrid_lua_kind(lua_State *L, int i);
 /* As luaL_checkinteger and luaL_optinteger, but refuse text: "2" is not a size, although Lua's own
 ** functions accept it. */
 lua_Integer mgrid_lua_check_integer(lua_State *L, int i);
 lua_Integer mgrid_lua_opt_integer(lua_State *L, int i, lua_Integer otherwise);
-/* Return the number at i. If it is not a number, it has no sign, because the sign differs between
-** processors. */
+/* Return the number at i. A NaN is returned without its sign, which differs between processors. */
 double mgrid_lua_number(lua_State *L, int i);
 /* Return the list of integers at i, and their number in *n. Free it by mgrid_release. May raise. */
 int64_t *mgrid_lua_check_integers(lua_State *L, int i, size_t *n);
-/* Return a list of sizes in this way. Each is 1 or more; one may be fill (MGRID_FILL in the
-** list). */
+/* As mgrid_lua_check_integers, for sizes. Each is 1 or more, or fill, which becomes MGRID_FILL. */
 int64_t *mgrid_lua_check_sizes(lua_State *L, int i, size_t *n);
 void mgrid_lua_push_fill(lua_State *L); /* the value of `fill` */
 bool mgrid_lua_is_fill(lua_State *L, int i);
 /* Return whether the text at i has no zero byte, which would end it in C. */
 bool mgrid_lua_is_whole(lua_State *L, int i);
-/* Return the text at i. If it has a zero byte, replace it by a text that shows the byte, and that
-** is not the name of anything. */
+/* Return the text at i. If it has a zero byte, first replace it by a text that shows the byte, so
+** that C does not take the part before the byte for a name. */
 const char *mgrid_lua_name(lua_State *L, int i);
 /* Return the option `wrap` at i. "wrap", true and { wrap = true } are true; nil, false and nothing
 ** are false. Raise for other values. */
@@ -225,7 +234,7 @@ typedef struct mgrid_lua_family {
   mgrid_choice *choice; /* NULL: none */
 } mgrid_lua_family;
 
-/* Push an empty userdata, and return where its C object is to be stored. */
+/* Push an empty userdata, and return the box for its C object. */
 mgrid_lua_world *mgrid_lua_new_world(lua_State *L);
 mgrid_grid **mgrid_lua_new_grid(lua_State *L);
 /* Push a Family with the options of `like` (NULL: none). */
@@ -233,18 +242,23 @@ mgrid_lua_family *mgrid_lua_new_family(lua_State *L, const mgrid_lua_family *lik
 /* Push a Family for groups of the Family at 1, so that it has the same grid. */
 mgrid_lua_family *mgrid_lua_derive_family(lua_State *L, const mgrid_lua_family *like);
 mgrid_plan **mgrid_lua_new_plan(lua_State *L); /* its user value may be the Recipe that made it */
-/* owned: it is freed when the userdata is closed or collected */
+/* owned: the userdata becomes an owner of the state */
 mgrid_state **mgrid_lua_new_state(lua_State *L, bool owned);
-/* Keep the Recipe of a Plan with the State on the top, which a job has made. Push what was kept. */
+/* Keep the Recipe of a Plan with the State on the top, which a job has made from the Plan. */
 void mgrid_lua_keep_recipe(lua_State *L, int plan);
-void mgrid_lua_push_recipe(lua_State *L, int state);
+void mgrid_lua_push_recipe(lua_State *L, int state); /* push this Recipe */
 mgrid_backend **mgrid_lua_new_job(lua_State *L);
 mgrid_topology **mgrid_lua_new_topology(lua_State *L);
 
 mgrid_lua_world *mgrid_lua_check_world(lua_State *L, int i);
-/* Return the first argument of grid and topology, which is often a number of ranks. */
+/* Return the World that is the first argument of grid and topology. The error for a number of
+** ranks, a usual mistake, says how to make a World. */
 mgrid_lua_world *mgrid_lua_world_argument(lua_State *L);
 mgrid_grid *mgrid_lua_check_grid(lua_State *L, int i);
+/* Raise if a grid cannot have n dims. grid_words.c */
+void mgrid_lua_check_ndims(lua_State *L, size_t n);
+/* Raise that the grid has no such dim. grid_words.c */
+int mgrid_lua_unknown_dim(lua_State *L, const mgrid_grid *g, const char *name);
 mgrid_lua_family *mgrid_lua_check_family(lua_State *L, int i);
 mgrid_topology *mgrid_lua_check_topology(lua_State *L, int i);
 mgrid_plan *mgrid_lua_check_plan(lua_State *L, int i);
@@ -253,8 +267,8 @@ mgrid_backend *mgrid_lua_check_job(lua_State *L, int i); /* raises if the job is
 
 /* ------------------------------------------------ grids, families, options */
 
-/* Read coordinates by name at i. A dim that is not named gets the coordinate `absent`. If this is
-** -1, for any, negative coordinates count from the end. May raise. */
+/* Read coordinates by name at i. A dim that is not named gets the coordinate `absent`. If `absent`
+** is -1 (any coordinate), negative ones count from the end. May raise. */
 void mgrid_lua_check_coords(lua_State *L, int i, const mgrid_grid *g, int64_t absent,
                             int64_t *coords);
 /* Finish making a family in this box: raise the error, or count the family's memory and return
@@ -268,19 +282,19 @@ void mgrid_lua_charge_lists(lua_State *L, const mgrid_family *f);
 /* Charge the budget for a walk through the parts of a family. A rule of modes costs nothing.
 ** family_words.c */
 void mgrid_lua_charge_family(lua_State *L, const mgrid_family *f);
-/* Write the line of thing i. Return the line's length, as snprintf does. */
+/* Write the line about element i of `of`. Return the line's length, as snprintf does. */
 enum { MGRID_LUA_COLUMNS = 78 };
 typedef size_t mgrid_lua_line(lua_State *L, const void *of, size_t i,
                               char line[MGRID_LUA_COLUMNS + 1]);
-/* Add to the text on the top the lines of n things, at most as many as fit on a screen.
+/* Append the lines about n elements to the text on the top, at most as many as fit on a screen.
 ** family_words.c */
 void mgrid_lua_add_lines(lua_State *L, size_t n, const void *of, mgrid_lua_line *write);
-/* Add the lines of the families of a topology or plan. family_words.c */
+/* Append the lines about the families of a topology or plan. family_words.c */
 void mgrid_lua_add_families(lua_State *L, const mgrid_content *c);
-/* Push the list of the ranks of a group; the budget pays for it. family_words.c */
+/* Push the list of the ranks of a group, and charge the budget for it. family_words.c */
 void mgrid_lua_push_ranks(lua_State *L, const mgrid_family *f, int64_t group);
-/* Make the list of ranks on the top print as "{0, 8, 16}" in a host's own Lua, which would print an
-** address. In recipes lists are printed so anyway. family_words.c */
+/* In a host's own Lua, make tostring of the list on the top "{0, 8, 16}" instead of an address. In
+** recipes, print shows what is in a list. family_words.c */
 void mgrid_lua_printed_list(lua_State *L);
 /* Read the options in the table at i, on top of those of a family (NULL: none). May raise.
 ** options_words.c */
@@ -301,35 +315,36 @@ extern const luaL_Reg mgrid_lua_family_pieces[]; /* split ...: family_cut.c */
 ** for errors, "file:line: ". topology_words.c */
 int mgrid_lua_concurrent_at(lua_State *L);
 
-/* From now on, record from which lines of a recipe families come: each new family keeps its line
-** and the family from which it was made. lines.c */
+/* From now on, record the line of the recipe that makes a family, and the family from which it is
+** made. lines.c */
 void mgrid_lua_trail_begin(lua_State *L);
-/* Record the family on the top. */
+/* Record this for the new family on the top. */
 void mgrid_lua_trail_add(lua_State *L);
-/* Push name -> list of "source:line", the first line first. */
+/* Push { name = list of "source:line" } for the families of a topology. */
 void mgrid_lua_trail_push(lua_State *L, int topology);
 
 /* ---------------------------------------------------- states, groups, jobs */
 
-/* Make a dry state of the plan and rank in the empty State on the top; it is garbage-collected. If
-** this fails, *err says why. */
+/* Store a dry state of the plan and rank, which is garbage-collected, in the empty State on the
+** top. After a failure, *err says why. */
 void mgrid_lua_keep_dry(lua_State *L, mgrid_state **state, const mgrid_plan *p, int64_t rank,
                         mgrid_error *err);
-/* Free a state that is owned. Its groups raise from now on. */
+/* Close the State at i: free its state if the State is an owner. Its groups raise from now on. */
 void mgrid_lua_close_state(lua_State *L, int i);
 /* Return the State at 1. Raise if it belongs to a query or policy, which cannot communicate. */
 mgrid_state *mgrid_lua_check_host_state(lua_State *L);
-/* Push the Group of a handle of the State at `state`, nil for NULL, and return 1. */
+/* Push the Group of g, a group of the State at `state`, and return 1. The same g gives the same
+** Group; NULL gives nil. */
+int mgrid_lua_push_group_of(lua_State *L, int state, const mgrid_group *g);
 /* Return the group at i. NULL: it is not a group, or its state is closed. */
 const mgrid_group *mgrid_lua_to_group(lua_State *L, int i);
-int mgrid_lua_push_group_of(lua_State *L, int state, const mgrid_group *g);
 const mgrid_group *mgrid_lua_check_group(lua_State *L, int i); /* raises if its state is closed */
-/* Return the group at i, to communicate over it. Raise for a group of the State of a query or
-** policy: a query runs on one rank only, so a collective would hang. Raise also for a group without
-** a backend. */
+/* Return the group at i for a collective over it. Raise for a group of the State of a query or
+** policy, which one rank may ask alone, so that a collective would hang. Raise also for a group
+** without a backend. */
 const mgrid_group *mgrid_lua_check_group_of_host(lua_State *L, int i);
-/* Push the Mesh of a rank: its coordinates in a grid, with the metatable at `metatable`. Push nil
-** if the rank is outside of the grid. mesh_words.c */
+/* Push the Mesh of a rank: a table of its coordinates in the grid, with the metatable at
+** `metatable`. Push nil if the rank is outside of the grid. mesh_words.c */
 void mgrid_lua_push_mesh(lua_State *L, const mgrid_grid *g, int64_t rank, int metatable);
 void mgrid_lua_push_mesh_metatable(lua_State *L, const mgrid_grid *g, int64_t rank);
 
@@ -340,12 +355,11 @@ int mgrid_lua_state_resume(lua_State *L);
 int mgrid_lua_state_held_memory(lua_State *L);
 
 extern const luaL_Reg mgrid_lua_group_use[], mgrid_lua_job_use[]; /* collectives_words.c */
-/* its fields: a family may not have these names */
-extern const mgrid_lua_class mgrid_lua_state_class;
+extern const mgrid_lua_class mgrid_lua_state_class; /* its names are not for families */
 
 /* ------------------------------------------------------------- all classes */
 
-/* Open Lua's libraries, and moongrid for `require`, in a Lua state of our own. Push moongrid.
+/* Open Lua's libraries and moongrid in a Lua state of our own, and push the table of moongrid.
 ** module.c */
 void mgrid_lua_open_whole(lua_State *L);
 /* Register the classes, and put their constructors into the table on the top. */
@@ -361,7 +375,7 @@ void mgrid_lua_open_state(lua_State *L);
 void mgrid_lua_open_saved(lua_State *L); /* saved, is_saved */
 void mgrid_lua_open_use(lua_State *L);   /* Buffer */
 void mgrid_lua_open_job(lua_State *L);   /* mpi and its like */
-/* pictures, a table that loads lua/pictures when it is first used */
+/* pictures, a table that loads lua/pictures when a field is first read */
 void mgrid_lua_open_pictures(lua_State *L);
 
 #endif

@@ -6,27 +6,27 @@
 #include "recipe/budget.h"
 
 #include <inttypes.h>
-#include <xxhash.h>
-#include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
-/* Check the clock after STEP instructions, and sooner if instructions take long: on a text or table
-** of LARGE bytes one instruction may go through all of it. */
+/* Check the clock every STEP instructions, and more often if instructions take long: one
+** instruction may go through all of a text or table of LARGE bytes. Blocks up to SMALL bytes are
+** allocated without a further check. */
 enum { STEP = 1000, STEP_LARGE = 100, STEP_FIRST = 10, LARGE = 64 << 10, SMALL = 1 << 10 };
 
 /* ------------------------------------------------------------------- memory */
 
 static void budget_hook(lua_State *L, lua_Debug *ar);
 
-/* Set when to check next. lua_sethook may be called at any time. */
+/* Check the clock every `step` instructions. lua_sethook may be called at any time. */
 static void look_after(mgrid_lua_budget *b, int step) {
   if (b->step == step || b->step == 0) return; /* step 0: nothing runs */
   b->step = step;
   lua_sethook(b->L, budget_hook, LUA_MASKCOUNT, step);
 }
 
-/* Return whether a block of more than SMALL bytes is available. A text has a limit of its own; the
-** work to make the text counts. */
+/* Return whether a block of more than SMALL bytes is allowed. For a text, check its own limit, and
+** charge for making it. */
 static bool may_have(mgrid_lua_budget *b, bool text, size_t old, size_t nsize) {
   b->long_text = text && nsize > MGRID_TEXT_MAX + 64; /* plus Lua's own header */
   if (text) mgrid_spend(&b->work, (int64_t)(nsize / 16));
@@ -36,10 +36,10 @@ static bool may_have(mgrid_lua_budget *b, bool text, size_t old, size_t nsize) {
   return !b->long_text;
 }
 
-/* Return whether Lua is moving its stack. Since 5.4.5 frames then hold offsets instead of pointers,
-** and lua_getinfo would follow them. The first word of a frame locates its function. On a machine
-** whose heap has addresses as low as these offsets, no position is kept; so only the allocator
-** asks. WebAssembly has only such addresses; it has Lua 5.4.4 (scripts/make/sources). */
+/* Return whether Lua is moving its stack. Since Lua 5.4.5 its frames then hold offsets instead of
+** pointers, which lua_getinfo would follow. The first word of a frame locates its function, so a
+** low number there is an offset. Addresses in WebAssembly are as low as offsets, but its Lua is
+** 5.4.4 (scripts/make/sources). */
 static bool is_moving(const lua_Debug *ar) {
 #ifdef __wasm__
   return (void)ar, false;
@@ -52,18 +52,17 @@ static bool is_moving(const lua_Debug *ar) {
 #endif
 }
 
-/* Keep the position of the recipe when memory is refused, because Lua unwinds its stack before
-** anybody can ask. This runs inside the allocator, so only functions that need no memory may be
-** called. */
+/* Keep the position in the recipe when memory is refused, because later Lua has unwound its stack.
+** This runs inside the allocator, so it may call only functions that need no memory. */
 static void keep_place(mgrid_lua_budget *b) {
   lua_Debug ar;
-  /* only if there is a Lua state; the first position at which memory ran out stays */
+  /* there may be no Lua state yet; the first position at which memory ran out stays */
   if (!b->L || b->no_memory || !lua_getstack(b->L, 0, &ar) || is_moving(&ar)) return;
   if (mgrid_lua_caller(b->L, &ar))
     snprintf(b->place, sizeof b->place, "%s:%d: ", ar.short_src, ar.currentline);
 }
 
-/* Allocate all blocks but the usual ones. It is a function of its own, so that usual blocks stay
+/* Allocate a large block, or any block near the limit. Not inlined, so that usual blocks stay
 ** fast. */
 __attribute__((noinline)) static void *get_block(mgrid_lua_budget *b, void *ptr, bool text,
                                                  size_t old, size_t nsize) {
@@ -94,15 +93,17 @@ void *mgrid_budget_alloc(void *budget, void *ptr, size_t osize, size_t nsize) {
   }
   if (nsize <= SMALL && b->refused == 0 && b->used + nsize <= b->limits.memory) {
     void *block = b->hooks.allocate(b->hooks.ud, ptr, old, nsize);
-    if (block) b->used += nsize - old;
-    if (block) return block;
+    if (block) {
+      b->used += nsize - old;
+      return block;
+    }
   }
   return get_block(b, ptr, !ptr && osize == LUA_TSTRING, old, nsize);
 }
 
 bool mgrid_budget_has(mgrid_lua_budget *b, size_t bytes) {
-  if (bytes <= b->limits.memory && b->used <= b->limits.memory - bytes) return true;
   if (bytes > b->limits.memory) return false;
+  if (b->used <= b->limits.memory - bytes) return true;
   lua_gc(b->L, LUA_GCCOLLECT, 0);
   mgrid_spend(&b->work, (int64_t)(b->used / 64));
   return b->used <= b->limits.memory - bytes;
@@ -116,13 +117,13 @@ void mgrid_budget_lack(mgrid_lua_budget *b) {
 
 int mgrid_budget_refuse(lua_State *L, mgrid_lua_budget *b) {
   mgrid_budget_lack(b);
-  lua_pushliteral(L, "not enough memory"); /* Lua has this text already, so no memory is needed */
+  lua_pushliteral(L, "not enough memory"); /* Lua holds this text already, so it needs no memory */
   return lua_error(L);
 }
 
 static mgrid_status no_memory(const mgrid_lua_budget *b, mgrid_error *err) {
   bool mib = b->limits.memory >> 20;
-  /* not *err, which may have an earlier error with its position */
+  /* not *err, which may hold an earlier error with its position */
   mgrid_error e = MGRID_ERROR_INIT;
   if (b->starved) return mgrid_oom(err);
   if (b->long_text)
@@ -147,7 +148,7 @@ bool mgrid_budget_spend(mgrid_lua_budget *b, int64_t work) {
   if (!b->over) {
     b->over = true;
     look_after(b, 1);
-    if (b->no_memory) /* Lua's own words; the verdict has ours */
+    if (b->no_memory) /* Lua's own words; mgrid_budget_verdict replaces them */
       snprintf(b->verdict, sizeof b->verdict, "not enough memory");
     else if (b->work.slow)
       mgrid_format(b->verdict, sizeof b->verdict,
@@ -159,7 +160,7 @@ bool mgrid_budget_spend(mgrid_lua_budget *b, int64_t work) {
   return false;
 }
 
-/* Raise the verdict. The first time it gets the position, which all later errors then have, too. */
+/* Raise the verdict. The first time, put its position before it, which then stays. */
 static void raise_verdict(lua_State *L, mgrid_lua_budget *b) {
   if (!b->placed && !b->no_memory) {
     char text[sizeof b->verdict];
@@ -172,8 +173,8 @@ static void raise_verdict(lua_State *L, mgrid_lua_budget *b) {
   lua_error(L);
 }
 
-/* Check more often if the instructions since the last check took long, and less often if they were
-** fast. */
+/* Check the budget. Check more often if the instructions since the last check took long, and less
+** often if they were fast. */
 static void budget_hook(lua_State *L, lua_Debug *ar) {
   mgrid_lua_budget *b = mgrid_budget_of(L);
   double before = b->work.looked;
@@ -218,7 +219,7 @@ void mgrid_lua_say(lua_State *L, const char *text) {
     snprintf(where, sizeof where, "%s:%d: ", path, line);
   lua_pop(L, 1);
   int n = (int)strlen(text), cut = n > BYTES ? BYTES : n;
-  /* do not cut inside of a character */
+  /* do not cut inside of a UTF-8 character */
   while (cut < n && cut > 0 && ((unsigned char)text[cut] & 0xC0) == 0x80) cut--;
   if (b->said++ == LINES)
     mgrid_log(&b->hooks, MGRID_LOG_RECIPE, "%s... what is printed from here on is left out", where);
@@ -268,15 +269,16 @@ void mgrid_budget_quote(lua_State *L, const char *message, const char *source) {
   snprintf(b->source, sizeof b->source, "%s", source);
 }
 
-/* Return whether this message is the noted one. A recipe may have caught that error and raised
-** another. */
+/* Return whether this message ends with the noted one. If not, the recipe has caught that error and
+** raised another. */
 static bool is_noted(const mgrid_lua_budget *b, const char *message, size_t length) {
   return b->status && length >= b->length
          && XXH3_64bits(message + length - b->length, b->length) == b->text;
 }
 
-/* If there is room, collect the garbage of many calls between two of them. A call that meets the
-** limit would collect it without finalizers, and so keep the objects that wait for them. */
+/* Between two calls, collect garbage if the memory in use has doubled since the last time. If
+** instead a call reached the limit, Lua would collect without finalizers, and keep the objects that
+** wait for them. */
 static void tidy(lua_State *L, mgrid_lua_budget *b) {
   if (b->used < b->limits.memory / 8 || b->used / 2 < b->swept) return;
   lua_gc(L, LUA_GCCOLLECT, 0);
@@ -311,8 +313,8 @@ mgrid_status mgrid_budget_after(const mgrid_lua_budget *b, mgrid_error *err) {
 
 /* ------------------------------------------------------------ error messages */
 
-/* Return whether the message on the top says "out of memory". luaL_Buffer, which table.concat uses,
-** raises this string instead of a memory error. */
+/* Return whether memory ran out in luaL_Buffer, which table.concat uses: it raises this string
+** instead of a memory error. */
 static bool is_out_of_memory(lua_State *L) {
   return lua_type(L, -1) == LUA_TSTRING && strcmp(lua_tostring(L, -1), "not enough memory") == 0;
 }
@@ -328,8 +330,8 @@ static const char no_level[] = "C stack overflow"; /* Lua's own words */
 
 bool mgrid_budget_no_level(lua_State *L) { return ends(L, no_level) || ends(L, MGRID_NO_LEVEL); }
 
-/* Push how the function was called that raised an error. Also push the name and value of each table
-** among its first locals. */
+/* Push what kind of call raised the error, such as "method", and then the name and value of each
+** table among the first local variables of the called function. */
 static void push_call(lua_State *L) {
   enum { LOCALS = 4 };
   lua_Debug ar;
@@ -354,7 +356,7 @@ int mgrid_lua_message(lua_State *L) {
   const int top = lua_gettop(L), type = lua_type(L, top);
 
   if (type == LUA_TSTRING && !ends(L, no_level)) {
-    if (b->over || b->no_memory) return 1; /* no Lua may run now */
+    if (b->over || b->no_memory) return 1; /* Lua code for a hint would raise again */
     lua_pushcfunction(L, hint_body);
     lua_pushvalue(L, top);
     push_call(L);
@@ -383,8 +385,7 @@ static const char *without_prelude(const char *message) {
   return text ? text + 2 : message;
 }
 
-/* Write the error of a call. This is outside of any pcall, so nothing here may allocate in the Lua
-** state. */
+/* This is outside of any pcall, so nothing here may allocate in the Lua state. */
 mgrid_status mgrid_budget_verdict(lua_State *L, const mgrid_lua_budget *b, int rc,
                                   mgrid_error *err) {
   if (rc == LUA_OK && !b->no_memory) return MGRID_OK;
@@ -393,23 +394,22 @@ mgrid_status mgrid_budget_verdict(lua_State *L, const mgrid_lua_budget *b, int r
   mgrid_status s = b->over ? MGRID_LIMIT : MGRID_REFUSED;
   const char *source = "";
 
-  if (b->no_memory || rc == LUA_ERRMEM || is_out_of_memory(L))
-    /* also if the recipe caught it and went on to an error of its own */
-    return no_memory(b, err);
+  /* b->no_memory: also if the recipe caught the error and raised another */
+  if (b->no_memory || rc == LUA_ERRMEM || is_out_of_memory(L)) return no_memory(b, err);
 
   if (lua_type(L, -1) == LUA_TSTRING) {
     size_t length;
     const char *message = lua_tolstring(L, -1, &length);
-    char shown[sizeof e.message]; /* a zero byte must not end it */
+    char shown[sizeof e.message]; /* the message with its zero bytes as text */
     int kind = b->status / 100;
     if (!b->over && is_noted(b, message, length)) {
       source = b->source;
-      /* MGRID_USAGE is for hosts, and here the recipe made the call */
+      /* other kinds, such as MGRID_USAGE, would blame the host for a call that the recipe made */
       if (kind == 1 || kind == 3) s = b->status;
     }
     mgrid_shown(shown, sizeof shown, message, length);
     mgrid_fail(&e, s, "%s", length ? without_prelude(shown) : "an error without a message");
-  } else { /* the handler makes text of every other error, but could not run */
+  } else { /* the message handler, which makes text of such an error, could not run */
     mgrid_fail(&e, s, "an error that is a %s", luaL_typename(L, -1));
   }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
 **
-** bundle.h - Lua inside the library; scripts/make/embed.lua makes bundle.c.
+** bundle.h - the Lua files that are embedded in the library; scripts/make/embed.lua makes bundle.c.
 **
-** A chunk is embedded as text. Chunks that every start needs are also embedded in compiled form,
-** from the build of the library. That form loads ten times faster, but is safe only for the release
-** of Lua that made it; with another release, mgrid_bundle_load uses the text. Only this code is
-** ever loaded in compiled form: recipes of users are always text.
+** Each file is embedded as text. Files that every start needs are embedded in compiled form, too.
+** That form loads ten times faster, but is safe only for the release of Lua that compiled it; with
+** another release, mgrid_bundle_load uses the text. Nothing else is ever loaded in compiled form:
+** recipes of users are always text.
 */
 #ifndef MGRID_BUNDLE_H
 #define MGRID_BUNDLE_H
@@ -38,7 +38,7 @@ extern const char *const mgrid_bundled_names[];
 const mgrid_chunk *mgrid_bundle_find(const mgrid_chunk *list, const char *name);
 /* Push the chunk as a function, as luaL_loadbuffer does. */
 int mgrid_bundle_load(lua_State *L, const mgrid_chunk *c);
-/* Push the function that lua/prelude/NAME.lua is, or raise. */
+/* Push lua/prelude/NAME.lua as a function, or raise. */
 void mgrid_bundle_push(lua_State *L, const char *name);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** calls.c - what a host asks of a recipe: plans, answers, groups, settings, a description, a
-** changed recipe, and what modules ask. libmoongrid calls these functions through the table at the
-** end.
+** calls.c - what a host asks of a recipe: plans, answers, groups, settings, a description, a reload
+** after a change, and requests of modules. libmoongrid calls these functions through the table at
+** the end.
 */
 #include "recipe/entry.h"
 
@@ -19,17 +19,17 @@
 #include <string.h>
 
 /* -------------------------------------------------------------------- plans
-** Evaluate a recipe to a plan. Parameters are C values, or "name=value" strings (the end of an
-** argv) that override those of a file.
+** Parameters are C values, or "name=value" strings (the end of an argv) that override the values of
+** a file.
 */
 
 typedef struct evaluation {
   const char *recipe;
   int64_t world;
   const mgrid_given *params;
-  json_t *file; /* values of a file of parameters; NULL: none */
-  mgrid_plan *plan;
-  mgrid_runtime *trails; /* the runtime that keeps the lines; NULL: none does */
+  json_t *file;          /* values of a file of parameters; NULL: none */
+  mgrid_plan *plan;      /* the result */
+  mgrid_runtime *trails; /* the runtime whose `trail` is to be set; NULL: none */
 } evaluation;
 
 static int plan_body(lua_State *L) {
@@ -160,8 +160,8 @@ static bool is_lua(const char *text) {
          && text[word + strspn(text + word, " ")] != ':';
 }
 
-/* Return whether a file holds a table (JSON or YAML) rather than Lua. Its name decides, or else its
-** text. */
+/* Return whether a file is JSON or YAML rather than Lua. The ending of its name decides, or without
+** a known one its text. */
 static bool is_table(const char *path, mgrid_status *s, mgrid_error *err) {
   const char *dot = strrchr(path, '.');
   if (dot && (strcmp(dot, ".json") == 0 || strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0))
@@ -214,17 +214,18 @@ mgrid_plan *mgrid_script_plan(mgrid_runtime *rt, int64_t world, const char *path
 }
 
 /* ------------------------------------------------------------------ answers
-** Questions to a state under the names of a system. Queries are answered by functions of the
-** recipe; getters return groups.
+** Questions about a state that have the names of a modelled system's functions: a query returns a
+** value, a getter a group.
 */
 
-/* Its address is the registry key of the State that the running query was given. */
+/* Its address is the registry key of the State that the running query or getter got. */
 static const char asked_key = 'a';
 
 typedef struct question {
   mgrid_runtime *rt;
   mgrid_state *state;
-  const char *how, *name; /* "ask" for a query of that name, "group" for a getter */
+  const char *how;  /* "ask" for a query, "group" for a getter */
+  const char *name; /* of the query or getter */
   const mgrid_given *args;
   const char *from; /* "query 'world_size'" */
 } question;
@@ -262,7 +263,7 @@ static mgrid_status calls_ask(const question *q, mgrid_error *err) {
   lua_State *L = q->rt->L;
   mgrid_status status = mgrid_runtime_check_state(q->rt, q->state, err);
   if (status) return status;
-  status = mgrid_runtime_call(q->rt, ask_body, (void *)q, 0, err);
+  status = mgrid_runtime_call(q->rt, ask_body, (void *)q, err);
   lua_rawgetp(L, LUA_REGISTRYINDEX, &asked_key);
   mgrid_runtime_close_state(L);
   lua_pushnil(L);
@@ -321,7 +322,7 @@ typedef struct new_setting {
   const mgrid_given *value;
 } new_setting;
 
-/* Keep the value at i under this name. nil removes it. False: out of memory. */
+/* Keep the value at i under this name; nil removes the setting. False: out of memory. */
 static bool settings_keep(lua_State *L, int i, mgrid_state *s, const char *name) {
   if (!s->settings && !(s->settings = json_object())) return false;
   if (!lua_isnil(L, i)) return json_object_set_new(s->settings, name, mgrid_json_of(L, i)) == 0;
@@ -344,8 +345,7 @@ static int set_body(lua_State *L) {
 mgrid_status mgrid_runtime_set_with(mgrid_runtime *rt, mgrid_state *s, const char *name,
                                     const mgrid_given *value, mgrid_error *err) {
   mgrid_status status = mgrid_runtime_check_state(rt, s, err);
-  return status ? status
-                : mgrid_runtime_call(rt, set_body, &(new_setting){ s, name, value }, 0, err);
+  return status ? status : mgrid_runtime_call(rt, set_body, &(new_setting){ s, name, value }, err);
 }
 
 mgrid_status mgrid_script_set(mgrid_runtime *rt, mgrid_state *s, const mgrid_arg *setting,
@@ -357,9 +357,7 @@ mgrid_status mgrid_script_set(mgrid_runtime *rt, mgrid_state *s, const mgrid_arg
                                       &(mgrid_given){ .n = 1, .args = setting, .one = true }, err);
 }
 
-/* -------------------------------------------------------------- description
-** The doc, parameters, settings, policies and queries of a recipe, as text and as JSON.
-*/
+/* -------------------------------------------------------------- description */
 
 static int info_body(lua_State *L) {
   mgrid_prelude_push(L, "info");
@@ -408,8 +406,6 @@ static void describe_declared(const json_t *list, mgrid_text *t) {
 static void describe_getters(const json_t *list, mgrid_text *t) {
   size_t i, k;
   const json_t *getter, *one;
-  if (json_array_size(list) > 0)
-    mgrid_text_add(t, "\ngetters of groups, and their families at the defaults\n");
   json_array_foreach(list, i, getter) {
     const json_t *gives = json_object_get(getter, "gives");
     const char *name = json_string_value(json_object_get(getter, "name"));
@@ -423,19 +419,26 @@ static void describe_getters(const json_t *list, mgrid_text *t) {
   }
 }
 
+/* Return a list of the description. Append its title if it has items. */
+static const json_t *describe_list(const json_t *info, const char *key, const char *title,
+                                   mgrid_text *t) {
+  const json_t *list = json_object_get(info, key);
+  if (json_array_size(list) > 0) mgrid_text_add(t, "\n%s\n", title);
+  return list;
+}
+
 static void describe_text(const char *name, const json_t *info, mgrid_text *t) {
   size_t i;
-  const json_t *q, *settings = json_object_get(info, "settings");
+  const json_t *q, *list;
   const char *doc = json_string_value(json_object_get(info, "doc"));
 
   mgrid_text_shown(t, name);
   mgrid_text_add(t, "%s%s\n\nparameters\n", doc && *doc ? ": " : "", doc ? doc : "");
   describe_declared(json_object_get(info, "params"), t);
   if (json_array_size(json_object_get(info, "params")) == 0) mgrid_text_add(t, "  none\n");
-  if (json_array_size(settings) > 0) mgrid_text_add(t, "\nsettings\n");
-  describe_declared(settings, t);
-  if (json_array_size(json_object_get(info, "policies")) > 0) mgrid_text_add(t, "\npolicies\n");
-  json_array_foreach(json_object_get(info, "policies"), i, q) {
+  describe_declared(describe_list(info, "settings", "settings", t), t);
+  list = describe_list(info, "policies", "policies", t);
+  json_array_foreach(list, i, q) {
     const char *policy = json_string_value(json_object_get(q, "name")),
                *by = json_string_value(json_object_get(q, "agreed"));
     if (by)
@@ -444,21 +447,17 @@ static void describe_text(const char *name, const json_t *info, mgrid_text *t) {
     else
       mgrid_text_add(t, "  %s\n", policy);
   }
-  if (json_array_size(json_object_get(info, "functions")) > 0)
-    mgrid_text_add(t, "\nfunctions of the host\n");
-  json_array_foreach(json_object_get(info, "functions"), i, q)
+  list = describe_list(info, "functions", "functions of the host", t);
+  json_array_foreach(list, i, q)
       mgrid_text_add(t, "  %-36s version %s\n", json_string_value(json_object_get(q, "name")),
                      json_string_value(json_object_get(q, "version")));
-  if (json_array_size(json_object_get(info, "queries")) > 0) mgrid_text_add(t, "\nqueries\n");
-  json_array_foreach(json_object_get(info, "queries"), i, q)
-      mgrid_text_add(t, "  %s\n", json_string_value(q));
-  describe_getters(json_object_get(info, "getters"), t);
-  if (json_array_size(json_object_get(info, "arguments")) > 0)
-    mgrid_text_add(t, "\narguments of these\n");
-  describe_declared(json_object_get(info, "arguments"), t);
-  if (json_array_size(json_object_get(info, "families")) > 0)
-    mgrid_text_add(t, "\nfamilies that exist with\n");
-  json_array_foreach(json_object_get(info, "families"), i, q)
+  list = describe_list(info, "queries", "queries", t);
+  json_array_foreach(list, i, q) mgrid_text_add(t, "  %s\n", json_string_value(q));
+  list = describe_list(info, "getters", "getters of groups, and their families at the defaults", t);
+  describe_getters(list, t);
+  describe_declared(describe_list(info, "arguments", "arguments of these", t), t);
+  list = describe_list(info, "families", "families that exist with", t);
+  json_array_foreach(list, i, q)
       mgrid_text_add(t, "  %-36s %s\n", json_string_value(json_object_get(q, "name")),
                      json_string_value(json_object_get(q, "with")));
 }
@@ -485,19 +484,12 @@ mgrid_status mgrid_script_describe(mgrid_runtime *rt, bool json, mgrid_sink sink
 }
 
 /* ------------------------------------------------------------------- reload
-** Load a changed recipe while the trainer runs. This makes a new runtime and a new state, and does
-** not change the old ones. So a failure on any rank changes nothing.
+** Load a changed recipe while the trainer runs. This makes a new runtime and a new state beside the
+** old ones, so a failure on any rank changes nothing.
 */
 
-/* Load the recipe of that name. NULL: load that of rt again; the host may have given its text. */
-static mgrid_status reload_load(mgrid_runtime *fresh, const mgrid_runtime *rt, const char *recipe,
-                                mgrid_error *err) {
-  if (recipe) return mgrid_script_load(fresh, recipe, NULL, 0, err);
-  return mgrid_script_load(fresh, rt->recipe, rt->text.data, rt->text.len, err);
-}
-
-/* Do all that is local: load the recipe, make its plan, and find what changes on this rank. NULL
-** after an error. */
+/* Do all that is local: load the recipe (NULL: that of rt again), make its plan, and find what
+** changes on this rank. Return NULL after an error. */
 static mgrid_plan *calls_evaluate(mgrid_runtime *fresh, const mgrid_runtime *rt,
                                   const mgrid_state *s, const char *recipe, size_t n,
                                   const char *const *args, mgrid_change *what, mgrid_error *err) {
@@ -506,7 +498,9 @@ static mgrid_plan *calls_evaluate(mgrid_runtime *fresh, const mgrid_runtime *rt,
   for (size_t i = 0; i < MGRID_LENT_MAX; i++)
     if (rt->lent[i].x && mgrid_script_lend(fresh, rt->lent[i].kind, rt->lent[i].x, err))
       return NULL;
-  if (reload_load(fresh, rt, recipe, err) == MGRID_OK)
+  /* the host may have given the text of rt's recipe */
+  const char *text = recipe ? NULL : rt->text.data;
+  if (!mgrid_script_load(fresh, recipe ? recipe : rt->recipe, text, rt->text.len, err))
     plan = mgrid_script_plan(fresh, mgrid_plan_world(s->plan), NULL, n, args, err);
   if (!plan || mgrid_plan_diff(s->plan, plan, s->view.rank, what, NULL, NULL, err) == MGRID_OK)
     return plan;
@@ -545,12 +539,12 @@ mgrid_status mgrid_script_reload(const mgrid_runtime *rt, mgrid_state *s, const 
 }
 
 /* -------------------------------------------------------------------- shell
-** Run what is typed at a prompt, in the sandbox and under the limits of the recipe
-** (lua/prelude/shell.lua).
+** lua/prelude/shell.lua runs lines that a user types, in the sandbox and within the limits of the
+** recipe.
 */
 
 typedef struct typed {
-  const char *what, *text;
+  const char *what, *text; /* the function of the prelude, and its argument */
   size_t len;
 } typed;
 
@@ -574,9 +568,7 @@ int mgrid_lua_typed(lua_State *L, mgrid_runtime *rt, const char *what) {
                                              : mgrid_lua_raise(L, "too many words");
 }
 
-/* ------------------------------------------------------------------- modules
-** C functions of modules ask something of a recipe. Each module answers for itself.
-*/
+/* ------------------------------------------------------------------- modules */
 
 mgrid_status mgrid_script_serve(mgrid_runtime *rt, const char *module, void *request,
                                 mgrid_error *err) {

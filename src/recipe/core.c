@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** core.c - `core`: the C functions that the prelude uses, for messages, keys in order, JSON, and
-** what a recipe has in its topology and plan. The functions that load a file are in load.c.
+** core.c - `core`, a table of C functions for the prelude: messages, keys in order, JSON, and
+** access to the topology and plan of a recipe. The functions that load a file are in load.c.
 */
 #include "recipe/prelude.h"
 #include "recipe/value_file.h"
@@ -9,14 +9,13 @@
 #include "recipe/module_row.h"
 #include "recipe/values.h"
 
-#include <math.h>
-#include <stdlib.h>
 #include <inttypes.h>
 #include <string.h>
 
 static int core_raise(lua_State *L) { return mgrid_lua_raise(L, "%s", luaL_checkstring(L, 1)); }
 
-/* raise_at(where, message [, the words of its status, such as "bad value"]) */
+/* raise_at(where, message [, the text of its status, such as "bad value"]). Without it, a message
+** that ends with the last error has the status of that error */
 static int core_raise_at(lua_State *L) {
   static const mgrid_status kinds[] = { MGRID_BAD_VALUE, MGRID_UNKNOWN_NAME, MGRID_OUT_OF_RANGE,
                                         MGRID_DUPLICATE };
@@ -43,8 +42,8 @@ static int core_where(lua_State *L) {
 
 enum { NAMES_MAX = 256 };
 
-/* Push the names in the list at i, at most NAMES_MAX, and return their number. They live as long as
-** they are on the stack. Keys of other types are left out. */
+/* Push the strings in the list at i, at most NAMES_MAX, and return their number. Elements of other
+** types are left out. `names` points to the strings on the stack. */
 static size_t push_names(lua_State *L, int i, const char **names) {
   size_t n = 0;
   mgrid_lua_stack(L, NAMES_MAX + 4);
@@ -66,9 +65,7 @@ static int core_unknown(lua_State *L) {
   if (lua_type(L, 4) != LUA_TSTRING) return mgrid_lua_unknown(L, what, name, known, n);
   mgrid_suggest(tail, sizeof tail, name, known, n);
   mgrid_fail(&e, MGRID_UNKNOWN_NAME, "unknown %s '%s'%s", what, name, tail);
-  mgrid_lua_note(L, e.status, e.message);
-  lua_pushfstring(L, "%s%s", lua_tostring(L, 4), e.message);
-  return lua_error(L);
+  return mgrid_lua_raise_at(L, lua_tostring(L, 4), e.status, e.message);
 }
 
 /* where_of(function) -> "file:line: " of its definition */
@@ -103,8 +100,8 @@ static int core_is_topology(lua_State *L) {
   return 1;
 }
 
-/* note(topology, name, text, usual, unread): note a parameter. usual: it has its default. unread:
-** build did not read it */
+/* note(topology, name, text, usual, unread): record a parameter. usual: it has its default. unread:
+** `build` has not read it */
 static int core_note(lua_State *L) {
   mgrid_topology *t = mgrid_lua_check_topology(L, 1);
   mgrid_error e = MGRID_ERROR_INIT;
@@ -121,15 +118,13 @@ static int core_note(lua_State *L) {
 static int core_fields(lua_State *L) {
   lua_newtable(L);
   for (const mgrid_lua_module *const *s = mgrid_lua_modules; *s; s++)
-    for (const mgrid_lua_field *f = (*s)->fields; f && f->name; f++) {
-      lua_pushstring(L, f->type);
-      lua_setfield(L, -2, f->name);
-    }
+    for (const mgrid_lua_field *f = (*s)->fields; f && f->name; f++)
+      mgrid_lua_set_string(L, f->name, f->type);
   return 1;
 }
 
-/* begin(world, values of these fields, where) -> the World that build gets; it is called before the
-** build of a plan. finish(topology, where, world) is called after it */
+/* begin(world, values of these fields, where) -> the World that `build` gets: call the modules
+** before the build of a plan */
 static int core_begin(lua_State *L) {
   int64_t world = mgrid_lua_check_world(L, 1)->window.world;
   luaL_checktype(L, 2, LUA_TTABLE);
@@ -141,6 +136,7 @@ static int core_begin(lua_State *L) {
   return 1;
 }
 
+/* finish(topology, where, world): call the modules after the build of a plan */
 static int core_finish(lua_State *L) {
   int64_t is = mgrid_lua_check_topology(L, 1)->content.world,
           wanted = mgrid_lua_check_world(L, 3)->window.world;
@@ -152,13 +148,13 @@ static int core_finish(lua_State *L) {
   return 0;
 }
 
-/* allow_idle(topology): note that ranks may be in no group */
+/* allow_idle(topology): record that ranks may be in no group */
 static int core_allow_idle(lua_State *L) {
   mgrid_lua_check_topology(L, 1)->content.idle = true;
   return 0;
 }
 
-/* note_function(topology, name, version): note a function of the host that the recipe names */
+/* note_function(topology, name, version): record a function of the host that the recipe names */
 static int core_note_function(lua_State *L) {
   mgrid_error e = MGRID_ERROR_INIT;
   if (mgrid_topology_called(mgrid_lua_check_topology(L, 1), luaL_checkstring(L, 2),
@@ -173,15 +169,15 @@ static const mgrid_plan *core_plan_of(lua_State *L) {
                                                   : mgrid_lua_check_state(L, 1)->plan;
 }
 
-/* digest(state or plan) -> the digest of its plan, equal for equal families and parameters */
+/* digest(state or plan) -> the digest of the plan, as bytes */
 static int core_digest(lua_State *L) {
   const mgrid_plan *p = core_plan_of(L);
   lua_pushlstring(L, (const char *)p->digest, sizeof p->digest);
   return 1;
 }
 
-/* note_policies(topology, hash of the recipe's text). Ranks compare the hash, because equal plans
-** may have different policies */
+/* note_policies(topology, hash of the recipe's text): record the hash, which ranks compare, because
+** equal plans may have different policies */
 static int core_note_policies(lua_State *L) {
   mgrid_lua_check_topology(L, 1)->content.policies = (uint64_t)luaL_checkinteger(L, 2);
   return 0;
@@ -191,10 +187,8 @@ static int core_note_policies(lua_State *L) {
 static int core_params(lua_State *L) {
   const mgrid_content *c = &core_plan_of(L)->content;
   lua_createtable(L, 0, (int)c->nparams);
-  for (size_t i = 0; i < c->nparams; i++) {
-    lua_pushstring(L, c->param[i].value);
-    lua_setfield(L, -2, c->param[i].name);
-  }
+  for (size_t i = 0; i < c->nparams; i++)
+    mgrid_lua_set_string(L, c->param[i].name, c->param[i].value);
   return 1;
 }
 
@@ -208,8 +202,8 @@ static int core_settings(lua_State *L) {
   return 1;
 }
 
-/* encode(value, parameter) -> JSON text with sorted keys, equal for equal values. An error names
-** the parameter. */
+/* encode(value, parameter) -> JSON text with sorted keys, equal for equal values. `parameter` is a
+** table with `name` and `where`, for an error */
 static int core_encode(lua_State *L) {
   json_t *v = mgrid_json_of(L, 1);
   if (!v) {
@@ -235,7 +229,7 @@ static int core_decode(lua_State *L) {
   size_t len;
   const char *text = luaL_checklstring(L, 1, &len);
   json_t *v = mgrid_json_parse(text, len, JSON_DECODE_ANY, &why);
-  /* without a fault in the text, memory ran out */
+  /* if Jansson finds no fault in the text, memory ran out */
   if (!v && !*why.text) return mgrid_lua_oom(L);
   if (v && !mgrid_json_has_gap(v)) return mgrid_take_json(L, v) ? lua_error(L) : 1;
   bool gap = v, deep = !v && strcmp(why.text, MGRID_TOO_DEEP) == 0;

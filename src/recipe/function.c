@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
 **
-** function.c - functions of the host that its recipes call by name. What a call needs is in
-** userdata of Lua, so it counts as memory of the recipe, and is freed if an error is raised.
+** function.c - functions of the host that its recipes call by name. The arguments of a call are in
+** userdata, so they count as memory of the recipe, and are freed if an error is raised.
 **
 ** A plan lists the functions that the text of its recipe names, not those that were called: a query
-** or a policy may call a function later, on one rank only. load.c notes the functions for each
-** file. prelude/recipe.lua adds up those of all files of a recipe.
+** or a policy may call a function later, on one rank only. load.c marks the functions that a file
+** names, and prelude/recipe.lua collects those of all files of a recipe.
 */
 #include "recipe/function.h"
 
@@ -22,8 +22,7 @@ static const char functions_key = 'f'; /* its address: the registry key of the r
 
 /* -------------------------------------------------------------------------- calls */
 
-/* Refuse arguments that are not plain values, before anything is made of them. The recipe pays for
-** the walk through them. */
+/* Refuse arguments that are not plain values. The walk through them is charged to the recipe. */
 static void check_arguments(lua_State *L, const mgrid_function *f, int n) {
   for (int i = 1; i <= n; i++) {
     if (mgrid_has_json(L, i)) continue;
@@ -43,8 +42,7 @@ static int function_fail(lua_State *L, const mgrid_function *f, mgrid_status sta
   mgrid_status s = e->status ? e->status : status;
   const char *text = mgrid_status_text(s);
   if (s == MGRID_NO_MEMORY) return mgrid_lua_oom(L);
-  if (strcmp(text, "unknown status")
-      == 0) /* a later version may have more fields, which this one does not know */
+  if (strcmp(text, "unknown status") == 0)
     return mgrid_lua_raise(L, "%s: it returned %d, which is not a status", f->name, (int)s);
   if (*e->message) text = e->message;
   char shown[sizeof e->message];
@@ -52,7 +50,7 @@ static int function_fail(lua_State *L, const mgrid_function *f, mgrid_status sta
   return mgrid_lua_raise_as(L, s, "%s: %s", f->name, shown);
 }
 
-/* The function of Lua that calls a function of the host, which is the upvalue. */
+/* The function that a recipe calls. Upvalue: the mgrid_function */
 static int call_host(lua_State *L) {
   const mgrid_function *f = lua_touserdata(L, lua_upvalueindex(1));
   const int n = lua_gettop(L);
@@ -182,7 +180,7 @@ mgrid_status mgrid_functions_copy(mgrid_runtime *to, const mgrid_runtime *from, 
   return s;
 }
 
-/* ---------------------------------------------------------- which a recipe names */
+/* ---------------------------------------------------- functions that a text names */
 
 static mgrid_host_function *functions_of(lua_State *L) {
   lua_rawgetp(L, LUA_REGISTRYINDEX, &functions_key);
@@ -198,7 +196,7 @@ void mgrid_functions_note(lua_State *L, const char *text, size_t len) {
   mgrid_bundle_push(L, "lua_words");
   lua_pushlstring(L, text, len);
   lua_call(L, 1, 1);
-  /* with _ENV the recipe reaches every global by a name that is nowhere in the text */
+  /* by _ENV[...] a recipe can call a function whose name is not in the text */
   const bool all = lua_getfield(L, -1, "_ENV") != LUA_TNIL;
   lua_pop(L, 1);
   for (mgrid_host_function *own = list; own; own = own->next, lua_pop(L, 1))
@@ -211,7 +209,6 @@ void mgrid_functions_push(lua_State *L) {
   for (const mgrid_host_function *own = functions_of(L); own; own = own->next) {
     if (!own->named) continue;
     if (lua_isnil(L, -1)) lua_newtable(L), lua_replace(L, -2);
-    lua_pushstring(L, own->f.version);
-    lua_setfield(L, -2, own->f.name);
+    mgrid_lua_set_string(L, own->f.name, own->f.version);
   }
 }

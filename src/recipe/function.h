@@ -13,15 +13,14 @@ typedef struct mgrid_host_function {
   struct mgrid_host_function *next; /* in the order of their names */
 } mgrid_host_function;
 
-/* Give the functions of one runtime to another one that has no recipe yet. */
+/* Register the functions of one runtime in another that has no recipe yet. */
 mgrid_status mgrid_functions_copy(mgrid_runtime *to, const mgrid_runtime *from, mgrid_error *err);
-/* Free the functions of a runtime. */
 void mgrid_functions_free(mgrid_runtime *rt);
 
-/* Note which functions of the host this text of a recipe names. NULL: it is a bundled recipe, which
-** names none. May raise. */
+/* Mark the functions of the host that the text of a recipe names. `text` is NULL for a bundled
+** recipe, which names none. May raise. */
 void mgrid_functions_note(lua_State *L, const char *text, size_t len);
-/* Push { name = version } of the functions that were noted last; nil: none. */
+/* Push { name = version } of the marked functions; nil if there are none. */
 void mgrid_functions_push(lua_State *L);
 
 #endif

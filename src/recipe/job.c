@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** job.c - moongrid.mpi() and the functions for other backends. They return a Job, which is an open
-** backend, to scripts under mpirun.
+** job.c - moongrid.mpi() and the functions for other backends, for scripts under mpirun. Each
+** returns a Job, which is an open backend.
 */
 #include "moongrid_lua.h"
 
@@ -17,9 +17,9 @@ static int job_or_failure(lua_State *L, mgrid_backend **box, mgrid_backend *open
   return opened ? 1 : mgrid_lua_failure(L, e);
 }
 
-/* Read { timeout, threads, on_deadline, communicators, comm } at 1, or comm alone. It may be
-** absent. Only backends that make communicators have the options after `timeout`. The Fortran
-** handle of the host's communicator goes to *comm. */
+/* Read the optional table { timeout, threads, on_deadline, communicators, comm }, or `comm` alone,
+** at 1. Backends that make no communicators have only `timeout`. *comm holds the Fortran handle of
+** the host's communicator, to which the result points. */
 static mgrid_mpi_options opening(lua_State *L, const mgrid_descriptor *d, int *comm) {
   static const char *const known[] = { "timeout", "threads", "on_deadline", "communicators",
                                        "comm" };
@@ -63,15 +63,15 @@ static mgrid_mpi_options opening(lua_State *L, const mgrid_descriptor *d, int *c
   return o;
 }
 
-/* Return the row of the backend for which the function is: each row with a library has a function
-** of its name. NULL: the function is `auto`. */
+/* Return the backend that the running function opens: the function's upvalue. NULL: the function is
+** `auto`. */
 static const mgrid_descriptor *job_row_of(lua_State *L) {
   return lua_touserdata(L, lua_upvalueindex(1));
 }
 
 /* moongrid.mpi([options or comm]), moongrid.pmix([options]) -> Job | nil, message, status. The Job
-** of mpi is over MPI_COMM_WORLD, or the communicator with that Fortran handle. The Job of pmix has
-** the ranks that a launcher with PMIx has started. Collective. */
+** of mpi is over MPI_COMM_WORLD, or over the communicator with the Fortran handle `comm`. The Job
+** of pmix has the ranks that a launcher with PMIx has started. Collective */
 static int job_open_alone(lua_State *L) {
   int comm = 0;
   mgrid_mpi_options mpi = opening(L, job_row_of(L), &comm);
@@ -81,7 +81,7 @@ static int job_open_alone(lua_State *L) {
   return job_or_failure(L, box, mgrid_backend_open(job_row_of(L)->name, &o, &e), &e);
 }
 
-/* Open the backend that the option `carrier` names. NULL: no carrier is named, or *e is set. */
+/* Open the backend that the option `carrier` names. Raise for an unknown name. NULL: *e is set. */
 static mgrid_backend *job_carrier_of(lua_State *L, const char *name, double timeout,
                                      mgrid_error *e) {
   const char *carriers[MGRID_BACKENDS_MAX];
@@ -93,8 +93,8 @@ static mgrid_backend *job_carrier_of(lua_State *L, const char *name, double time
   return NULL;
 }
 
-/* Read the option `device`: the GPU of this rank, or a list of the GPUs of all ranks of a machine.
-** The numbers stay on the stack. */
+/* Read the option `device`: the GPU of this rank, or a list of the GPUs of all ranks of a node. The
+** userdata with the numbers stays on the stack. */
 static void read_devices(lua_State *L, mgrid_nccl_options *o) {
   bool list = lua_getfield(L, 1, "device") == LUA_TTABLE;
   size_t n = list ? lua_rawlen(L, -1) : !lua_isnil(L, -1);
@@ -109,15 +109,15 @@ static void read_devices(lua_State *L, mgrid_nccl_options *o) {
 }
 
 /* moongrid.nccl([{ carrier, device, share_gpu, timeout, budget, ranks_per_id, blocking }]) -> Job
-** on the GPUs of the carrier's ranks | nil, message, status. Without a carrier it is
-** MPI_COMM_WORLD. Collective. moongrid.auto: the first backend that all ranks can open, else the
-** carrier. */
+** on the GPUs of the carrier's ranks | nil, message, status. Without a carrier, it is
+** MPI_COMM_WORLD. moongrid.auto opens the first backend that all ranks can open, or else returns
+** the carrier. Collective */
 static int job_open_over(lua_State *L) {
   static const char *const known[] = { "carrier", "device",       "share_gpu", "timeout",
                                        "budget",  "ranks_per_id", "blocking" };
   const mgrid_descriptor *d = job_row_of(L);
   const char *name = mgrid_backend_usual()->name;
-  bool given = false; /* the script gave it, as a Job at 2 */
+  bool given = false; /* whether the script has given the carrier, as a Job at 2 */
   mgrid_nccl_options o = MGRID_NCCL_OPTIONS_INIT;
   mgrid_error e = MGRID_ERROR_INIT;
 

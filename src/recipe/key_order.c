@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT
 **
 ** key_order.c - the keys of a table in one order. lua_next has the order of a hash table, which
-** differs between processes because of a seed and addresses. No recipe may see it: not in a
-** message, not in which error comes first, and not in anything that is made from the table.
+** differs between processes because of a seed and addresses. A recipe must not see that order: not
+** in a message, not in which error comes first, and not in anything that is made from the table.
 */
 #include "recipe/bind.h"
 
 #include <string.h>
 
-/* Keys are in this order. Addresses are not compared. */
+/* Keys of these types follow each other. Among OTHER, only the types are compared, because
+** addresses differ between processes. */
 enum { NUMBER, STRING, BOOLEAN, OTHER };
 
-enum { LONG = 1024 }; /* a string of so many bytes is charged */
+enum { LONG = 1024 }; /* comparing a string of so many bytes is charged */
 
 static int key_order_class_of(lua_State *L, int i) {
   switch (lua_type(L, i)) {
@@ -28,7 +29,7 @@ static bool string_before(lua_State *L, int a, int b) {
   const char *sa = lua_tolstring(L, a, &la), *sb = lua_tolstring(L, b, &lb);
   if (sa == sb) return false;
   size_t len = la < lb ? la : lb;
-  /* short strings do not take long enough to check the clock */
+  /* for short strings, a charge would take longer than the comparison */
   if (len >= LONG) mgrid_lua_charge(L, (int64_t)(len / 8));
   int c = memcmp(sa, sb, len);
   return c ? c < 0 : la < lb;
@@ -65,7 +66,7 @@ static void key_order_merge(lua_State *L, int from, int to, lua_Integer lo, lua_
   }
 }
 
-/* Sort by merging, bottom up, with one more list. Charge `work` for each level. */
+/* Sort by merging, bottom up, into a second list and back. Charge `work` for each level. */
 static void key_order_sort(lua_State *L, int list, lua_Integer n, lua_Integer work,
                            mgrid_lua_before *before) {
   lua_createtable(L, (int)n, 0);
@@ -92,8 +93,8 @@ void mgrid_lua_sort(lua_State *L, int list, lua_Integer n, mgrid_lua_before *bef
   key_order_sort(L, list, n, 4 * n, before);
 }
 
-/* Sort a table that has a few names, as most tables do: sort pointers to the names, and write the
-** list once. False: it is another kind of table. */
+/* Sort a list of a few names, which most tables have: sort pointers to the names, and write the
+** list once. False: it is another kind of list. */
 static bool sort_names(lua_State *L, int list, lua_Integer n) {
   enum { FEW = 64 };
 
@@ -141,7 +142,7 @@ enum { SOME = 256 }; /* fewer keys are free, because messages sort their names *
 lua_Integer mgrid_lua_keys(lua_State *L, int i) {
   lua_Integer n = 0;
   i = lua_absindex(L, i);
-  mgrid_lua_charge(L, 1); /* check the clock, because a table that was emptied takes long, too */
+  mgrid_lua_charge(L, 1); /* check the clock: a large table takes long even after it was emptied */
   mgrid_lua_stack(L, 12);
   lua_newtable(L);
   int list = lua_gettop(L);
@@ -165,6 +166,16 @@ bool mgrid_lua_step(lua_State *L, int i, int keys, lua_Integer *k) {
   lua_pushvalue(L, -1);
   lua_rawget(L, i);
   return true;
+}
+
+size_t mgrid_lua_names(lua_State *L, int i, const char **names, size_t most) {
+  size_t n = 0;
+  lua_Integer k = 0;
+  mgrid_lua_keys(L, i);
+  for (int keys = lua_gettop(L); mgrid_lua_step(L, i, keys, &k); lua_pop(L, 2))
+    if (n < most && lua_type(L, -2) == LUA_TSTRING) names[n++] = lua_tostring(L, -2);
+  lua_pop(L, 1);
+  return n;
 }
 
 int mgrid_lua_next(lua_State *L, int i) { return lua_next(L, i); }

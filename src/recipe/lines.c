@@ -9,13 +9,13 @@
 #include <string.h>
 
 /* ------------------------------------------------------------------- errors
-** The line of a recipe that is at fault, "file:line: ". A recipe sees a file's name only relative
-** to the recipe's own folder. The host gets the path by which it named the file.
+** Messages of Lua start with "file:line: ". A recipe sees a file's name only relative to its own
+** folder. In errors for the host, the path by which the host named the file replaces this name.
 */
 
-/* Their addresses are registry keys. home: { name of the host's file, the path by which the host
-** named it, the folder of that path with its slash }; false: the recipe is bundled, or a text.
-** kept: the home that was kept. */
+/* Their addresses are registry keys. home: a list of the name of the host's file, the path that the
+** host gave for it, and the folder of this path, with the slash; or false, if the recipe is bundled
+** or a text. kept: the home that mgrid_budget_keep_home has saved. */
 static const char home_key = 'h', kept_key = 'k';
 enum { NAME = 1, PATH, FOLDER };
 
@@ -91,17 +91,17 @@ void mgrid_budget_position(lua_State *L, mgrid_error *err) {
 }
 
 /* ----------------------------------------------------------------- families
-** The lines of a recipe from which families come. They are kept only on request (moongrid explain).
+** The lines of a recipe that make families. They are recorded only on request (moongrid explain).
 */
 
-/* its address: the registry key of the table Family -> { source, line, the Family from which it was
+/* its address: the registry key of a table, Family -> { source, line, the Family from which it was
 ** made } */
 static const char trail_key;
 
 void mgrid_lua_trail_begin(lua_State *L) {
   lua_newtable(L);
   lua_createtable(L, 0, 1);
-  lua_pushliteral(L, "k"); /* weak keys, because families that are gone are not needed */
+  lua_pushliteral(L, "k"); /* weak keys, so that garbage families are forgotten */
   lua_setfield(L, -2, "__mode");
   lua_setmetatable(L, -2);
   lua_rawsetp(L, LUA_REGISTRYINDEX, &trail_key);
@@ -128,8 +128,7 @@ void mgrid_lua_trail_add(lua_State *L) {
   lua_pop(L, 1);
 }
 
-/* Append the lines from which the family on the top comes to the list below it, the first line
-** first. Pop the family. */
+/* Pop a family, and append the lines that made it to the list below, the first line first. */
 static void places(lua_State *L) {
   enum { DEEP = 64 };
   int list = lua_gettop(L) - 1, depth = 0;

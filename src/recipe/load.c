@@ -17,20 +17,20 @@
 #include <xxhash.h>
 
 /* --------------------------------------------- files that a recipe may name
-** A recipe may name files in the folder of the recipe that the host has loaded, and below. No
-** answer reveals whether anything exists outside of this folder. So links are followed here, one by
-** one, and a path that leaves the folder is refused before the system is asked about it.
+** A recipe may name files in the folder of the recipe that the host has loaded, and in folders
+** below. It must not find out what exists elsewhere. So links are followed here, one by one, and a
+** path that leaves the folder is refused before the system is asked about it.
 */
 
 /* Most bytes of a path. This is less than the system's limit, so that a recipe cannot find out how
-** long the folder's own path is. */
+** long the path of the folder is. */
 enum { LONGEST = 1024 };
 
 typedef struct walk {
-  const char *root;
-  bool inside;        /* the path is inside of the folder, so far */
-  char way[LONGEST];  /* the path from the root so far, without links and dots */
-  char rest[LONGEST]; /* what is left of the path */
+  const char *root;   /* the folder */
+  bool inside;        /* so far, the path has not left the folder */
+  char way[LONGEST];  /* the path from the root up to here, without links and dots */
+  char rest[LONGEST]; /* the rest of the path */
   char path[PATH_MAX], link[PATH_MAX], step[LONGEST];
 } walk;
 
@@ -41,7 +41,7 @@ static void folder_leave(walk *w) {
   *(last ? last : w->way) = '\0';
 }
 
-/* Append to one of the texts. A path that is too long leads nowhere. */
+/* Append to a text of the walk. A path that is too long counts as outside of the folder. */
 static void folder_append(walk *w, char *text, size_t room, const char *more) {
   size_t n = strlen(text), len = strlen(more);
   if (n + len >= room)
@@ -79,8 +79,7 @@ static bool load_follow(walk *w) {
 }
 
 /* Push the path from the folder `root` to a file that a recipe calls `path`, without links and
-** dots. If it leads out of the folder, push nil and return NULL, without asking the system about
-** it. */
+** dots. If `path` leads out of the folder, push nil and return NULL. */
 static const char *folder_find(lua_State *L, const char *root, const char *path) {
   enum { LINKS = 40 };
   walk *w = lua_newuserdatauv(L, sizeof *w, 0); /* too large for a stack on which recipes nest */
@@ -115,9 +114,9 @@ static const char *folder_find(lua_State *L, const char *root, const char *path)
 
 const char mgrid_env_key = 'e', mgrid_place_key = 'l';
 
-/* Gives the text of a chunk to the parser in small pieces, at most a line each. The parser's work
-** may grow with the square of the text. Between two pieces it is charged to the budget, and the
-** line is known. */
+/* Gives a text to Lua's parser in small pieces, at most a line each. The parser's work may grow
+** with the square of the text, so it is charged to the budget between two pieces. An error that
+** Lua raises without a position is in the line of the last piece. */
 typedef struct reader {
   const char *at, *end;
   int line; /* of the last piece */
@@ -138,8 +137,8 @@ static const char *load_next_piece(lua_State *L, void *ud, size_t *size) {
   return *size ? piece : NULL;
 }
 
-/* Report what is wrong with a text, but do not quote it. Its name does not say that it is Lua, so
-** it may be a private file instead of a recipe. */
+/* If the name of a file does not end with .lua, remove the words that Lua quotes from the syntax
+** error on the top: the file may be a private one that was named by mistake. */
 static void tell_the_line_alone(lua_State *L, const char *path) {
   size_t len = strlen(path);
   const char *message = lua_tostring(L, -1), *near = message ? strstr(message, " near ") : NULL;
@@ -149,7 +148,7 @@ static void tell_the_line_alone(lua_State *L, const char *path) {
   lua_remove(L, -2);
 }
 
-/* Lua says what it expected. Add what is usually meant, and keep the line for the host. */
+/* Add to Lua's syntax error what is usually meant, and note the line of the recipe for the host. */
 static void add_hint(lua_State *L, const char *text, size_t len) {
   if (lua_type(L, -1) != LUA_TSTRING) return;
   lua_pushlstring(L, text, len);
@@ -190,9 +189,9 @@ static int load_body(lua_State *L) {
   return 1;
 }
 
-/* Push a file as a function, as luaL_loadfilex does. Messages call it `name`, or `told` if it
-** cannot be read. The file is read once, so function and hash belong to one text, even if somebody
-** edits the file meanwhile. */
+/* Push a file as a function, as luaL_loadfilex does. Positions in it have `name`; the error of a
+** file that cannot be read has `told`. The file is read once, so function and hash belong to one
+** text, even if somebody edits the file meanwhile. */
 static int load_file(lua_State *L, const char *path, const char *told, const char *name,
                      uint64_t *hash) {
   mgrid_error e = MGRID_ERROR_INIT;
@@ -215,9 +214,9 @@ static int load_file(lua_State *L, const char *path, const char *told, const cha
   return x.rc;
 }
 
-/* its address: the key of the folder with files that recipes may name; nil: there is none */
+/* its address: the registry key of the folder with files that recipes may name; nil: none */
 static const char root_key = 'r';
-/* its address: the key of the mgrid_text of the next recipe that the host loads */
+/* its address: the registry key of the text that mgrid_prelude_give was given */
 static const char given_key = 'g';
 
 void mgrid_prelude_give(lua_State *L, const mgrid_text *text) {
@@ -225,8 +224,8 @@ void mgrid_prelude_give(lua_State *L, const mgrid_text *text) {
   lua_rawsetp(L, LUA_REGISTRYINDEX, &given_key);
 }
 
-/* If the host has given the text of a recipe under this name, push the name, which stands for a
-** path, and the chunk. Such a recipe is in no folder. */
+/* If the host has given the text of a recipe, push its name, as its path, and the function. Such a
+** recipe is in no folder. */
 static bool load_given(lua_State *L, const char *name, uint64_t *hash, int *rc) {
   lua_rawgetp(L, LUA_REGISTRYINDEX, &given_key);
   const mgrid_text *text = lua_touserdata(L, -1);
@@ -240,13 +239,10 @@ static bool load_given(lua_State *L, const char *name, uint64_t *hash, int *rc) 
   return true;
 }
 
-/* Raise with the position of the word `recipe`. */
-static int load_refuse_name(lua_State *L, const char *message) {
-  mgrid_lua_note(L, MGRID_REFUSED, message);
-  if (lua_rawgetp(L, LUA_REGISTRYINDEX, &mgrid_place_key) != LUA_TSTRING) lua_pushliteral(L, "");
-  lua_pushstring(L, message);
-  lua_concat(L, 2);
-  return lua_error(L);
+/* Raise with the position of the word `recipe`; without one if the host loads the file. */
+static int load_refuse(lua_State *L, mgrid_status status, const char *message) {
+  bool placed = lua_rawgetp(L, LUA_REGISTRYINDEX, &mgrid_place_key) == LUA_TSTRING;
+  return mgrid_lua_raise_at(L, placed ? lua_tostring(L, -1) : "", status, message);
 }
 
 static bool looks_like_path(const char *name) {
@@ -254,9 +250,8 @@ static bool looks_like_path(const char *name) {
   return strchr(name, '/') || (len > 4 && strcmp(name + len - 4, ".lua") == 0);
 }
 
-/* Push the path of a recipe that another recipe names, relative to the folder of the other. The
-** path of the other is relative to the common folder. The other is the file that is running
-** (`from`), or inside of a build the file of the running function. */
+/* Push the path, from the root, of a recipe that a file names. The name is relative to the folder
+** of the file. The file is `from`; NULL, inside of a build: the file of the running function. */
 static void push_path(lua_State *L, const char *name, const char *from) {
   lua_Debug ar;
   for (int level = 0; !from && level < MGRID_FRAMES && lua_getstack(L, level, &ar); level++) {
@@ -274,9 +269,9 @@ static void push_path(lua_State *L, const char *name, const char *from) {
   }
 }
 
-/* Record that the host names this file, so that recipes may name others in its folder. A file that
-** is nowhere, such as a pipe or a removed file, has no folder. Push the name of the file in its
-** folder. */
+/* Record that the host has named this file, for positions, and with `of_recipes` its folder, in
+** which recipes may name others. A pipe or a removed file has no folder. Push the name of the file
+** without its folder. */
 static void set_home(lua_State *L, const char *path, bool of_recipes) {
   char real[PATH_MAX], *slash = realpath(path, real) ? strrchr(real, '/') : NULL;
   const char *base = strrchr(path, '/');
@@ -286,7 +281,7 @@ static void set_home(lua_State *L, const char *path, bool of_recipes) {
     lua_pushstring(L, real);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &root_key);
   }
-  /* the host would name other files of the folder in this way, unless its path was a link */
+  /* for other files of the folder, messages use the folder of `path`, unless `path` is a link */
   if (slash && strcmp(lua_tostring(L, -1), base ? base + 1 : path) != 0)
     lua_pushfstring(L, "%s/", real);
   else
@@ -301,58 +296,54 @@ static void forget_home(lua_State *L) {
   mgrid_budget_no_home(L);
 }
 
-/* A recipe may name other recipes in its folder: push the path from there, and the absolute path.
-** Refuse all other paths without looking whether they exist, so that no answer reveals it. */
+/* Check a path that a recipe names: push it from the root, and as an absolute path. Refuse a file
+** outside of the folder, or with another ending than .lua. */
 static void check_path(lua_State *L, const char *name, const char *path) {
   size_t len = strlen(name);
   lua_rawgetp(L, LUA_REGISTRYINDEX, &root_key);
   const char *root = lua_tostring(L, -1);
   if (!root)
-    load_refuse_name(L, lua_pushfstring(L,
-                                        "'%s' is a file, and a recipe that lies in no folder, as "
-                                        "one from standard input, names none",
-                                        name));
+    load_refuse(L, MGRID_REFUSED,
+                lua_pushfstring(L,
+                                "'%s' is a file, and a recipe that lies in no folder, as one from "
+                                "standard input, names none",
+                                name));
+
   const char *way = folder_find(L, root, path);
   if (!way)
-    load_refuse_name(
-        L,
+    load_refuse(
+        L, MGRID_REFUSED,
         lua_pushfstring(L, "recipe '%s' is outside of the folder of the recipe that names it%s",
                         name, *name == '/' ? "; a name is a path from there, as \"./x.lua\"" : ""));
   if (len < 5 || strcmp(name + len - 4, ".lua") != 0)
-    load_refuse_name(
-        L, lua_pushfstring(L, "recipe '%s': the name of a recipe's file ends with .lua", name));
+    load_refuse(
+        L, MGRID_REFUSED,
+        lua_pushfstring(L, "recipe '%s': the name of a recipe's file ends with .lua", name));
   lua_pushfstring(L, "%s/%s", root, way);
   lua_remove(L, -3);
 }
 
-/* Raise why a recipe cannot be loaded: there is no such file, it is bytecode, or it has a syntax
-** error. */
+/* Raise why a recipe cannot be loaded: there is no such file, it is a binary chunk, or it has a
+** syntax error. */
 static int load_failed(lua_State *L, int rc, const char *name, const char *path) {
   const char *message = lua_tostring(L, -1);
   if (rc == LUA_ERRSYNTAX && message && strncmp(message, "attempt to load", 15) == 0)
     return mgrid_lua_raise(L, "%s: a recipe is text, and this is a binary chunk", path);
   if (rc != LUA_ERRFILE) return lua_error(L);
+  if (looks_like_path(name)) return load_refuse(L, MGRID_REFUSED, message);
   size_t n = 0;
   char tail[512];
   mgrid_error e = MGRID_ERROR_INIT;
-  if (looks_like_path(name)) {
-    mgrid_fail(&e, MGRID_REFUSED, "%s", message);
-  } else {
-    while (mgrid_bundled_names[n]) n++;
-    mgrid_lua_charge_nearest(L, name, n);
-    mgrid_suggest(tail, sizeof tail, name, mgrid_bundled_names, n);
-    mgrid_fail(&e, MGRID_UNKNOWN_NAME, "no recipe '%s': neither bundled nor a file%s", name, tail);
-  }
-  mgrid_lua_note(L, e.status, e.message);
-  if (lua_rawgetp(L, LUA_REGISTRYINDEX, &mgrid_place_key) != LUA_TSTRING)
-    lua_pushliteral(L, ""); /* the host calls this, not a recipe */
-  lua_pushfstring(L, "%s%s", lua_tostring(L, -1), e.message);
-  return lua_error(L);
+  while (mgrid_bundled_names[n]) n++;
+  mgrid_lua_charge_nearest(L, name, n);
+  mgrid_suggest(tail, sizeof tail, name, mgrid_bundled_names, n);
+  mgrid_fail(&e, MGRID_UNKNOWN_NAME, "no recipe '%s': neither bundled nor a file%s", name, tail);
+  return load_refuse(L, e.status, e.message);
 }
 
 /* Push the name and the function of a file that the host names. */
 static int load_home(lua_State *L, const char *path, uint64_t *hash) {
-  mgrid_lua_charge(L, 1000); /* to look for a file takes the system about as long */
+  mgrid_lua_charge(L, 1000); /* about the time for which the system looks for a file */
   set_home(L, path, true);
   return load_file(L, path, path, lua_tostring(L, -1), hash);
 }
@@ -370,7 +361,6 @@ static int load_beside(lua_State *L, const char *name, const char *from, uint64_
   return rc;
 }
 
-/* core.load(name [, path of the file that is running] [, by the host]): see prelude.h */
 int mgrid_core_load(lua_State *L) {
   const char *name = luaL_checkstring(L, 1);
   const mgrid_chunk *ours = looks_like_path(name) ? NULL : mgrid_bundle_find(mgrid_bundled, name);
@@ -378,7 +368,7 @@ int mgrid_core_load(lua_State *L) {
   int rc;
 
   mgrid_functions_note(L, NULL, 0);
-  lua_settop(L, 3); /* so that a missing argument is not taken from what is pushed next */
+  lua_settop(L, 3); /* an absent argument is nil, not the value that is pushed next */
   bool by_host = lua_toboolean(L, 3);
   if (by_host) forget_home(L);
   const char *path = name;
@@ -395,7 +385,7 @@ int mgrid_core_load(lua_State *L) {
   lua_rawgetp(L, LUA_REGISTRYINDEX, &mgrid_env_key);
   lua_setupvalue(L, -2, 1);
 
-  /* the slash tells a file from a bundled recipe of the same name */
+  /* the key; its slash distinguishes a file from a bundled recipe of the same name */
   lua_pushfstring(L, ours ? "%s" : "/%s", lua_tostring(L, -2));
   lua_pushinteger(L, (lua_Integer)hash);
   lua_pushstring(L, by_host ? path : lua_tostring(L, -4));
@@ -413,8 +403,7 @@ int mgrid_core_library(lua_State *L) {
 void mgrid_prelude_load(lua_State *L, const char *path) {
   uint64_t hash;
   set_home(L, path, false);
-  if (load_file(L, path, path, lua_tostring(L, -1), &hash))
-    lua_error(L); /* the message already says where, or why the file cannot be read */
+  if (load_file(L, path, path, lua_tostring(L, -1), &hash)) lua_error(L);
   lua_rawgetp(L, LUA_REGISTRYINDEX, &mgrid_env_key);
   lua_setupvalue(L, -2, 1);
 }

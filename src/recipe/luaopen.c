@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** luaopen.c - moongrid.so, which `require "moongrid"` loads. The module contains no Lua: all
-** functions of Lua are those of the interpreter that loads it. They are weak symbols (Makefile), so
-** a function that the interpreter lacks is NULL.
+** luaopen.c - moongrid.so, which `require "moongrid"` loads. It does not contain Lua: it uses the
+** functions of the interpreter that loads it. They are weak symbols (Makefile), so a function that
+** the interpreter lacks is NULL.
 */
 #include "moongrid_lua.h"
 
@@ -14,8 +14,8 @@
 
 MGRID_API int luaopen_moongrid(lua_State *L);
 
-/* Return the version that the interpreter reports, such as "Lua 5.1". This calls only functions
-** that every Lua has since 5.1. */
+/* Return the version of the interpreter, such as "Lua 5.1". This calls only functions that every
+** Lua has since 5.1. */
 static const char *luaopen_version(lua_State *L) {
   enum { GLOBALS_OF_5_1 = -10002 };
   if (lua_getglobal)

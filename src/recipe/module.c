@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** module.c - `require "moongrid"` for stock Lua: the words of recipes, and recipes, each in a
-** runtime of its own. Also how a C host and the scripts in its own Lua give objects to each other.
+** module.c - the module `moongrid` for stock Lua: the functions of recipes, and the class Recipe,
+** whose objects have a runtime each. Also the exchange of objects between a C host and the scripts
+** in its own Lua.
 */
 #include "moongrid_lua.h"
 
@@ -19,9 +20,9 @@
 #include <string.h>
 
 /* -------------------------------------------------------- objects of a host
-** A C host and the scripts in its own Lua give each other objects, which then have owners on both
-** sides. A userdata is made first, and becomes an owner in a statement of its own, so an error
-** between the two leaks nothing.
+** An object that a C host and the scripts in its own Lua give each other has owners on both sides.
+** Each function first makes the userdata, and then lets it become an owner, so an error in between
+** leaks nothing.
 */
 
 static void push_grid(lua_State *L, const void *g) {
@@ -55,8 +56,8 @@ static void push_group(lua_State *L, const void *g) {
   lua_remove(L, -2);
 }
 
-/* Push a Recipe. It must be from this library: a runtime knows its budget by the address of a
-** function of the library that made it. */
+/* Push a Recipe. This library must have made the runtime, because mgrid_budget_of compares the
+** address of a function of the library. */
 static void push_runtime(lua_State *L, const void *object) {
   mgrid_runtime *rt = (void *)object;
   if (rt->made_by.entry != &mgrid_lua_entry)
@@ -68,12 +69,13 @@ static void push_runtime(lua_State *L, const void *object) {
   *box = mgrid_script_runtime_ref(rt);
 }
 
-/* Return the object of a userdata that points to it, or of a box whose first member does. */
+/* Return the object to which a userdata points. */
 static void *pointed(lua_State *L, int i, const char *class) {
   void **box = luaL_testudata(L, i, class);
   return box ? *box : NULL;
 }
 
+/* Return the object to which the first member of a box points. */
 static void *boxed(lua_State *L, int i, const char *class) {
   void **box = mgrid_lua_test_box(L, i, class);
   return box ? *box : NULL;
@@ -131,9 +133,7 @@ void *mgrid_lua_to(lua_State *L, int i, const char *class_name) {
   return c ? c->to(L, i, c->class) : NULL;
 }
 
-/* ------------------------------------------------------------- this machine
-** What works on this machine, for stock Lua.
-*/
+/* ------------------------------------------------------------- this machine */
 
 /* Append { name, works, text } to the list on the top. */
 static void push_part(lua_State *L, const char *name, bool works, const char *text) {
@@ -176,8 +176,8 @@ static int call_log(lua_State *L) {
   return 0;
 }
 
-/* An mgrid_hooks log. Give what the recipe prints to the script's function, which is the one value
-** of this thread. An error in the function is lost, because the recipe goes on. */
+/* The `log` of mgrid_hooks: pass what the recipe prints to the script's function, the only value on
+** the stack of `thread`. An error of the function is lost, because the recipe goes on. */
 static void log_to_script(void *thread, mgrid_level level, const char *message) {
   lua_State *L = thread;
   if (level != MGRID_LOG_RECIPE || !lua_checkstack(L, 4)) return;
@@ -223,7 +223,7 @@ static int module_load(lua_State *L) {
 }
 
 /* Make a plan from the texts NAME=VALUE in the list at 3, which override the file at 4. The Plan at
-** 5 keeps them, to make plans for fewer ranks. */
+** 5 keeps the list and the path of the file, for plans of fewer ranks. */
 static mgrid_plan *plan_texts(lua_State *L, mgrid_runtime *rt, int64_t world, mgrid_error *e) {
   if (lua_isnil(L, 3)) lua_newtable(L), lua_replace(L, 3);
   luaL_checktype(L, 3, LUA_TTABLE);
@@ -243,8 +243,7 @@ static mgrid_plan *plan_texts(lua_State *L, mgrid_runtime *rt, int64_t world, mg
   return mgrid_script_plan(rt, world, file, n, args, e);
 }
 
-/* recipe:plan(world, { tp = 2 } or { "tp=2" } [, file]) -> Plan. A refusal is raised with the
-** recipe's position */
+/* recipe:plan(world, { tp = 2 } or { "tp=2" } [, file]) -> Plan */
 static int recipe_plan(lua_State *L) {
   mgrid_runtime *rt = check_recipe(L, 1);
   mgrid_lua_world *given = mgrid_lua_test_box(L, 2, MGRID_LUA_WORLD);
@@ -266,7 +265,7 @@ static int recipe_plan(lua_State *L) {
   if (!*box) return mgrid_lua_raise_runtime(L, &e);
   lua_settop(L, 5);
   lua_pushvalue(L, 1);
-  lua_setiuservalue(L, -2, 1); /* for questions that the recipe answers */
+  lua_setiuservalue(L, -2, 1); /* the Recipe of the Plan, for queries and policies */
   json_t *trail = rt->trail;
   rt->trail = NULL;
   if (trail && mgrid_take_json(L, trail)) return lua_error(L);
@@ -328,8 +327,8 @@ static int push_result(lua_State *L) {
   return 1;
 }
 
-/* recipe:call(state, policy [, { stages = 4 } [, "number"]]) -> value. Collective if the policy is
-** agreed. If ranks then differ, it returns nil, message, status. */
+/* recipe:call(state, policy [, { stages = 4 } [, "number"]]) -> value, or nil, message, status if
+** the policy is agreed and ranks differ. Collective if it is agreed */
 static int recipe_call(lua_State *L) {
   mgrid_runtime *rt = check_recipe(L, 1);
 
@@ -355,7 +354,7 @@ static int recipe_call(lua_State *L) {
   return status ? mgrid_lua_raise_runtime(L, &e) : raised ? lua_error(L) : 1;
 }
 
-/* tostring of an answer of recipe:info. Upvalue: the recipe */
+/* tostring of a result of recipe:info. Upvalue: the Recipe */
 static int info_tostring(lua_State *L) {
   mgrid_text t = { 0 };
   mgrid_error e = MGRID_ERROR_INIT;
@@ -383,9 +382,9 @@ static int recipe_info(lua_State *L) {
   return 1;
 }
 
-/* recipe:run(lines) -> what the lines print and return, or nil if they are unfinished.
-** recipe:complete(line) -> a list of the words that the line's last word may become */
+/* recipe:run(lines) -> the text that the lines print and return, or nil if they are unfinished */
 static int recipe_run(lua_State *L) { return mgrid_lua_typed(L, check_recipe(L, 1), "run"); }
+/* recipe:complete(line) -> a list of words that complete the line's last word */
 static int recipe_complete(lua_State *L) {
   return mgrid_lua_typed(L, check_recipe(L, 1), "complete");
 }
@@ -420,8 +419,8 @@ static int status(lua_State *L) {
 
 static int now(lua_State *L) { return lua_pushnumber(L, mgrid_now()), 1; }
 
-/* moongrid.recipes([name]) -> the names of the bundled recipes. With the name of a recipe, or of a
-** part of one: its text, and the names of its parts; nil: there is no such name */
+/* moongrid.recipes() -> the names of the bundled recipes. moongrid.recipes(name of a recipe or of a
+** part) -> its text, the names of its parts | nil */
 static int recipes(lua_State *L) {
   size_t n = 0;
   if (!lua_isnoneornil(L, 1)) {
@@ -444,13 +443,8 @@ static int recipes(lua_State *L) {
 
 static int module_missing(lua_State *L) {
   const char *known[64];
-  size_t n = 0;
   luaL_checktype(L, 1, LUA_TTABLE);
-  lua_Integer at = 0;
-  mgrid_lua_keys(L, 1);
-  for (int keys = lua_gettop(L); mgrid_lua_step(L, 1, keys, &at); lua_pop(L, 2))
-    /* all keys are names */
-    if (n < sizeof known / sizeof known[0]) known[n++] = lua_tostring(L, -2);
+  size_t n = mgrid_lua_names(L, 1, known, sizeof known / sizeof *known);
   return mgrid_lua_unknown(L, "field of moongrid", luaL_checkstring(L, 2), known, n);
 }
 

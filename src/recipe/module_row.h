@@ -13,43 +13,43 @@ typedef struct mgrid_lua_field {
   const char *name, *type;
 } mgrid_lua_field;
 
-/* A class whose objects a host and its scripts give each other (moongrid_lua.h). One function
-** pushes a userdata that is one more owner. The other returns the object of the userdata at i;
-** NULL: it is of another class, or closed. */
+/* A class whose objects a host and its scripts give each other (moongrid_lua.h). */
 typedef struct mgrid_lua_handed {
   const char *class;
+  /* push a userdata that is one more owner of the object */
   void (*push)(lua_State *L, const void *object);
+  /* return the object of the userdata at i; NULL: it is of another class, or closed */
   void *(*to)(lua_State *L, int i, const char *class);
 } mgrid_lua_handed;
 
-/* A module sets to NULL what it does not have. */
+/* Fields that a module does not need are NULL. */
 typedef struct mgrid_lua_module {
   /* register the module's classes, and put its functions into the table on the top */
   void (*open)(lua_State *L);
-  void (*open_host)(lua_State *L); /* put functions there that are not for recipes */
+  /* put the functions into that table that programs have, but recipes do not */
+  void (*open_host)(lua_State *L);
   /* fields and methods for classes of the core, by class; the last name is NULL */
   const mgrid_lua_class *adds;
-  /* The kind of item that a topology accepts by t.x = value. The class of such a value. The
-  ** function that puts it into the topology under its name; it may raise. */
-  const mgrid_item_kind *kind;
-  const char *class;
+  const mgrid_item_kind *kind; /* the items that a topology accepts by t.x = value */
+  const char *class;           /* of such a value */
+  /* put the value into the topology under this name, or raise */
   void (*assign)(lua_State *L, int topology, const char *name, int value);
   const mgrid_lua_handed *handed;
   const mgrid_lua_field *fields; /* ends with a NULL name */
-  /* begin: called before the build of a plan for `world` ranks; the table at `values` has the
-  ** values of the module's fields, by name. end: called after it, with the topology that build
-  ** returned. Both may raise; `where` is "file:line: " of the recipe. */
+  /* Called before `build` of a plan for `world` ranks. The table at `values` has the values of the
+  ** module's fields, by name; `where` is "file:line: " of the recipe. May raise. */
   void (*begin)(lua_State *L, int64_t world, int values, const char *where);
+  /* Called after `build`, with the topology that it returned. May raise. */
   void (*end)(lua_State *L, int topology, const char *where);
-  /* Called after every `begin`. Push the World that build gets instead of the one at `world`.
-  ** False: that one will do, and nothing is pushed. */
+  /* Called after the `begin` of all modules. Return true to push the World that `build` gets
+  ** instead of the one at `world`. */
   bool (*world)(lua_State *L, int world, int values, const char *where);
-  /* If a law is one of the module's (*mine), check it for a plan. `about`: a value that the law is
-  ** about; nil: what the plan itself has. */
+  /* If `law` is a law of this module, set *mine and check it for a plan. The value at `about` is
+  ** what the law is about, such as a machine; nil: the one that the plan has. */
   mgrid_status (*law)(lua_State *L, int about, const mgrid_plan *p, const char *law, bool *mine,
                       mgrid_error *err);
-  /* Answer a request of a C function of the module about a recipe: mgrid_runtime_serve. */
   const char *name; /* of the module */
+  /* Answer a request of a C function of the module about a recipe: mgrid_runtime_serve. */
   mgrid_status (*serve)(mgrid_runtime *rt, void *request, mgrid_error *err);
 } mgrid_lua_module;
 

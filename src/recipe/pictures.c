@@ -12,8 +12,8 @@
 
 #include <string.h>
 
-/* The `require` of these files. It changes nothing of the host's. Upvalues: a table of what was
-** loaded, by name; the environment of the files. */
+/* The `require` of these files, which leaves the host's `package` as it is. Upvalues: a table with
+** the results of loaded files, by name; the environment of the files */
 static int require(lua_State *L) {
   const char *name = luaL_checkstring(L, 1);
   if (lua_getfield(L, lua_upvalueindex(1), name) != LUA_TNIL) return 1;
@@ -28,13 +28,13 @@ static int require(lua_State *L) {
   return 1;
 }
 
-/* ----------------------------------------------------------------- what it is given */
+/* --------------------------------------------------------------------- for Lua */
 
 /* A field in a table of options. */
 typedef struct option {
   const char *name;
   int type;
-  const char *is; /* what it must be, in words */
+  const char *is; /* its type, for messages */
 } option;
 
 static const option of_picture[] = { { "families", LUA_TTABLE, "a list of names" },
@@ -54,8 +54,8 @@ static const option of_page[] = { { "recipe", LUA_TSTRING, "a text" },
                                   { "frames", LUA_TTABLE, "a list of plans" },
                                   { "machine", LUA_TFUNCTION, "a function" } };
 
-/* Check the value of an option, on the top; it is not nil. `p`: the plan, if the option is for a
-** picture. */
+/* Check the value of an option, which is on the top and not nil. `p` is the plan for the option
+** `rank`. */
 static void check_option(lua_State *L, const option *o, const char *what, const mgrid_plan *p) {
   int whole = 1;
   lua_Integer n = o->type == LUA_TNUMBER ? lua_tointegerx(L, -1, &whole) : 1;
@@ -83,8 +83,8 @@ static void pictures_check_options(lua_State *L, int i, const char *what, const 
   }
 }
 
-/* Call the function that is the upvalue, in the C locale, because other programs read the numbers
-** in pictures. */
+/* Call the function that is the upvalue with `most` arguments, of which the last is a function or
+** nil. Use the C locale, because other programs read the numbers in pictures. */
 static int call_plain(lua_State *L, int most) {
   lua_settop(L, most);
   if (!lua_isnil(L, most)) luaL_checktype(L, most, LUA_TFUNCTION);
@@ -136,10 +136,11 @@ static const luaL_Reg kinds[] = { { "text", picture },
                                   { "page", page },
                                   { NULL, NULL } };
 
-/* pictures.svg: load the functions, and return this one. Upvalue: the module */
+/* __index of `pictures`, at the first use: put all functions into the table, and return this one.
+** Upvalue: the module */
 static int pictures_load(lua_State *L) {
   lua_settop(L, 2);
-  lua_newtable(L); /* the table of what is loaded */
+  lua_newtable(L); /* the results of loaded files */
   lua_pushvalue(L, lua_upvalueindex(1));
   lua_setfield(L, 3, "moongrid");
 
@@ -186,10 +187,10 @@ typedef struct request {
   const char *how, *options;
   mgrid_sink sink;
   void *ud;
-  bool stopped; /* the sink stopped it */
+  bool stopped; /* by the sink */
 } request;
 
-/* The sink of a picture. Upvalue: the request */
+/* The sink of a picture, for Lua. Upvalue: the request */
 static int pictures_put(lua_State *L) {
   request *r = lua_touserdata(L, lua_upvalueindex(1));
   size_t len;
@@ -234,7 +235,7 @@ static int pictures_draw(lua_State *L) {
   push_options(L, r);
   mgrid_lua_push(L, "Plan", r->plan);
   if (strcmp(r->how, "page") == 0) {
-    /* the only frame is the plan */
+    /* a page has frames: here the plan is the only one */
     pictures_check_options(L, lua_gettop(L) - 1, "page", of_page, 1, NULL);
     lua_createtable(L, 1, 0);
     lua_insert(L, -2);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
 ** policy.c - decisions of the recipe, called by name with typed arguments. A policy is looked up
-** once: its function, State and parameters stay in the registry of the runtime. So a call is only a
-** table of arguments and a lua_pcall. If an agreed policy fails on a rank, or returns another
-** result there, every rank gets an error. So ranks cannot go on with different decisions.
+** once: its function, State and parameters stay in the registry of the runtime, so a call only
+** makes a table of arguments. If an agreed policy fails on a rank, or returns another result there,
+** every rank gets an error, so ranks cannot go on with different decisions.
 */
 #include "comm/compare.h"
 #include "recipe/entry.h"
@@ -18,10 +18,10 @@ struct mgrid_policy {
   mgrid_made_by made_by;
   mgrid_runtime *rt;
   mgrid_state *state;
-  /* references in the registry. box: the State that the recipe sees */
+  /* references in the registry. box: the State that the recipe gets */
   int function, box, params, result;
   char name[64];
-  /* "world", or the family whose groups compare the results; "": they are not compared */
+  /* "world", or the family in whose groups ranks compare results; "": they do not compare */
   char agreed[64];
   char where[256];   /* "file:line: " of the function */
   mgrid_peers peers; /* the ranks that compare the results */
@@ -29,8 +29,7 @@ struct mgrid_policy {
 
 /* ----------------------------------------------------------------------- look-up */
 
-/* Find the peers that compare the results. There are none if this rank is in no group of the
-** family. */
+/* Find the peers. There are none if this rank is in no group of the family. */
 static bool find_peers(mgrid_policy *p, mgrid_error *err) {
   if (strcmp(p->agreed, "world") != 0)
     return mgrid_peers_group(&p->peers, mgrid_state_group(p->state, p->agreed, NULL), err);
@@ -65,8 +64,7 @@ mgrid_policy *mgrid_script_policy_new(mgrid_runtime *rt, mgrid_state *s, const c
   p->made_by = rt->made_by, p->rt = mgrid_script_runtime_ref(rt), p->state = s;
   p->function = p->box = p->params = p->result = LUA_NOREF;
   snprintf(p->name, sizeof p->name, "%s", name);
-  if (mgrid_runtime_call(rt, new_body, p, 0, err) == MGRID_OK
-      && (!*p->agreed || find_peers(p, err)))
+  if (mgrid_runtime_call(rt, new_body, p, err) == MGRID_OK && (!*p->agreed || find_peers(p, err)))
     return p;
   mgrid_script_policy_free(p);
   return NULL;
@@ -94,7 +92,7 @@ enum {
   MGRID_POLICY_FROM = sizeof((mgrid_policy *)0)->where + sizeof((mgrid_policy *)0)->name + 16
 };
 
-/* Return what messages call the policy. */
+/* Write the policy's position and name for messages. */
 static const char *policy_name_of(const mgrid_policy *p, char from[MGRID_POLICY_FROM]) {
   snprintf(from, MGRID_POLICY_FROM, "%spolicy '%s'", p->where, p->name);
   return from;
@@ -102,23 +100,22 @@ static const char *policy_name_of(const mgrid_policy *p, char from[MGRID_POLICY_
 
 typedef struct call {
   mgrid_policy *p;
-  mgrid_given args; /* in a Lua state: a table with any keys */
+  mgrid_given args; /* if they are in a Lua state, in a table with any keys */
 } call;
 
 static int call_body(lua_State *L) {
   call *c = lua_touserdata(L, 1);
+  char from[MGRID_POLICY_FROM];
+  policy_name_of(c->p, from);
   lua_rawgeti(L, LUA_REGISTRYINDEX, c->p->function);
   lua_rawgeti(L, LUA_REGISTRYINDEX, c->p->box);
   if (!c->args.from)
     mgrid_push_given(L, &c->args);
   else if (!mgrid_copy_value(c->args.from, c->args.at, L, MGRID_ANY_KEYS))
-    return luaL_error(L, "%spolicy '%s': an argument is not a plain value", c->p->where,
-                      c->p->name);
+    return luaL_error(L, "%s: an argument is not a plain value", from);
   lua_rawgeti(L, LUA_REGISTRYINDEX, c->p->params);
   lua_call(L, 3, 1);
-  char from[MGRID_POLICY_FROM];
-  policy_name_of(c->p, from);
-  if (lua_istable(L, -1) && lua_getmetatable(L, -1)) /* it is a Mesh, or a read-only view */
+  if (lua_istable(L, -1) && lua_getmetatable(L, -1)) /* a Mesh, or a read-only view */
     mgrid_lua_raise_as(L, MGRID_BAD_VALUE,
                        "%s returned a read-only table, such as p; it can return plain values only",
                        from);
@@ -132,8 +129,8 @@ void mgrid_policy_place(const mgrid_policy *p, mgrid_error *err) {
   mgrid_budget_position(p->rt->L, err);
 }
 
-/* If an error has no line of the recipe, say which policy it is from. Such an error is, for
-** example, a limit reached in a function of moongrid. */
+/* Add the name and position of the policy to an error without a line of the recipe, such as a limit
+** that was reached in a function of moongrid. */
 static void place(const mgrid_policy *p, mgrid_error *err) {
   if (err->line || !*p->where) return;
   mgrid_error_reword(err, "policy '%s': %.800s", p->name, err->message);
@@ -142,8 +139,8 @@ static void place(const mgrid_policy *p, mgrid_error *err) {
 
 /* --------------------------------------------------------------------- agreement */
 
-/* Write the result as canonical text, which is equal for equal values on every rank.
-** MGRID_BAD_VALUE: it has no such text. Other errors are returned, too. */
+/* Write the result as canonical JSON, which is equal for equal values on every rank. Return
+** MGRID_BAD_VALUE if JSON does not have the value, or another error. */
 static mgrid_status policy_canonical(const mgrid_policy *p, mgrid_text *text, mgrid_error *err) {
   lua_State *L = p->rt->L;
   mgrid_result_push(L, p->result);
@@ -157,11 +154,11 @@ static mgrid_status policy_canonical(const mgrid_policy *p, mgrid_text *text, mg
   return s ? s : !has ? MGRID_BAD_VALUE : written ? MGRID_OK : mgrid_oom(err);
 }
 
-/* digests of failures. The digest of a value has the bit VALUE */
+/* Digests of calls without a canonical result. The digest of a result has the bit VALUE. */
 enum { FAILED = 0, INCOMPARABLE = 1, VALUE = 2 };
 
-/* Return a digest of what the call returned on this rank, and write a text for the other ranks. If
-** there is no memory for these, the call has failed. */
+/* Return the digest of this rank's result, and write a text about it for the other ranks. Without
+** memory for these, the call has failed. */
 static uint64_t outcome(const mgrid_policy *p, mgrid_status *status, mgrid_error *failed,
                         char told[MGRID_TOLD]) {
   mgrid_text text = { 0 };
@@ -181,25 +178,24 @@ static uint64_t outcome(const mgrid_policy *p, mgrid_status *status, mgrid_error
   return digest;
 }
 
-/* Compare status and result with the peers. The call has ended here with `status` and *err.
-** Collective over the peers. */
+/* Compare the outcome of the call with the peers: `status` and *err, and the result. Collective
+** over the peers. */
 static mgrid_status policy_agree(const mgrid_policy *p, mgrid_status status, mgrid_error *err) {
-  char told[MGRID_TOLD], name[sizeof p->name + 16];
+  char told[MGRID_TOLD], name[sizeof p->name + 16], from[MGRID_POLICY_FROM];
   mgrid_error why = MGRID_ERROR_INIT;
   mgrid_brought mine = { outcome(p, &status, err, told), told, name };
   snprintf(name, sizeof name, "policy '%s'", p->name);
   mgrid_status s = mgrid_compare(&p->peers, &mine, &why);
   if (status && s / 100 != MGRID_BACKEND / 100) return status; /* this rank reports its own error */
+  policy_name_of(p, from);
   if (s == MGRID_DISAGREE)
-    mgrid_fail(err, s, "%spolicy '%s' is agreed by %s%s, and %s", p->where, p->name,
-               p->peers.group ? "" : "the ", p->agreed, why.message);
+    mgrid_fail(err, s, "%s is agreed by %s%s, and %s", from, p->peers.group ? "" : "the ",
+               p->agreed, why.message);
   else if (s)
     mgrid_error_replace(err, &why);
   else if (mine.digest == INCOMPARABLE)
-    s = mgrid_fail(
-        err, MGRID_BAD_VALUE,
-        "%spolicy '%s' is agreed, and returned what ranks cannot compare: " MGRID_NO_JSON, p->where,
-        p->name);
+    s = mgrid_fail(err, MGRID_BAD_VALUE,
+                   "%s is agreed, and returned what ranks cannot compare: " MGRID_NO_JSON, from);
   if (s) mgrid_budget_position(p->rt->L, err);
   return s;
 }
@@ -207,11 +203,11 @@ static mgrid_status policy_agree(const mgrid_policy *p, mgrid_status status, mgr
 /* -------------------------------------------------------------------------- calls */
 
 static mgrid_status policy_run(call *c, mgrid_error *err) {
-  mgrid_error e = MGRID_ERROR_INIT; /* of this call; the peers exchange its text */
+  mgrid_error e = MGRID_ERROR_INIT; /* of this call alone; the peers get its text */
   mgrid_status s = MGRID_OK;
   if (!c->args.from && mgrid_lacks_list(c->args.n, c->args.args, "arguments", &e)) s = e.status;
   if (!s) s = mgrid_args_check(c->args.n, c->args.args, NULL, &e);
-  if (!s) s = mgrid_runtime_call(c->p->rt, call_body, c, 0, &e);
+  if (!s) s = mgrid_runtime_call(c->p->rt, call_body, c, &e);
   if (s) place(c->p, &e);
   if (*c->p->agreed) s = policy_agree(c->p, s, &e);
   if (!s) return MGRID_OK;

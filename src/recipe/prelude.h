@@ -15,21 +15,23 @@ extern const char mgrid_env_key, mgrid_place_key;
 /* Push a function of lua/prelude/recipe.lua: "load", "evaluate", "ask", "group", "set", "policy" or
 ** "info". */
 void mgrid_prelude_push(lua_State *L, const char *name);
-/* Push the chunk of a Lua file, with the environment of recipes. The file is then the home for
-** positions. May raise. */
+/* Push a Lua file as a function with the globals of recipes. Until the next load, the positions of
+** errors name this file by its path. May raise. */
 void mgrid_prelude_load(lua_State *L, const char *path);
 
-/* The next recipe that the host loads is this text; messages use its name. The text must live until
-** then. NULL: the next recipe is a file, or bundled. */
+/* Let the next recipe that the host loads be this text, which must live until then. NULL: the next
+** recipe is a file, or bundled. */
 void mgrid_prelude_give(lua_State *L, const mgrid_text *text);
 
 /* Push the table `core`, with all C functions of the prelude. */
 void mgrid_core_push(lua_State *L);
-/* core.load(name [, path of the file that is running [, named by the host]]) returns: the path from
-** the folder of the host's recipe; the chunk, with the environment of recipes; a key that is equal
-** for all spellings of a path; the hash of the text (0: bundled); the path for messages, as the
-** host named it if it did; the functions of the host that the text names, { name = version } or
-** nil */
+/* core.load(name [, path of the file that is running [, whether the host names the file]]) returns
+**     the path from the folder of the host's recipe,
+**     the file as a function with the globals of recipes,
+**     a key that is equal for all spellings of a path,
+**     the hash of the text, 0 for a bundled recipe,
+**     the path for messages,
+**     { name = version } of the host's functions that the text names, or nil. */
 int mgrid_core_load(lua_State *L);
 /* core.library(name, ...): run another file of the prelude with these arguments */
 int mgrid_core_library(lua_State *L);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
 **
-** result.c - values of Lua as C values: the arguments of a host's function, and what a query or a
-** policy returned, read by path: "layers[0].first".
+** result.c - values of Lua as C values: the arguments of a host's function, and the result of a
+** query or policy, of which a path such as "layers[0].first" selects a part.
 **
-** A path is followed by raw accesses only, so that neither a scalar nor a refusal needs memory. The
-** memory for a list or table is userdata of Lua, beside the result. So it counts as memory of the
-** recipe, and lives as long as the result.
+** Only raw accesses follow a path, so neither a scalar nor a refusal needs memory. The arrays of a
+** list or table are userdata, which are kept in one table with the result. So they count as memory
+** of the recipe, and live as long as the result.
 */
 #include "recipe/result.h"
 
@@ -92,7 +92,7 @@ static void put_table(const mgrid_arg_maker *c, int i, mgrid_arg *a) {
   *a = mgrid_arg_table(NULL, k, (const mgrid_arg *)array);
 }
 
-/* Make a C value of the plain value at i. Its texts are those of Lua. */
+/* Make a C value of the plain value at i. Its texts are the strings in Lua. */
 static void result_put(const mgrid_arg_maker *c, int i, mgrid_arg *a) {
   mgrid_lua_stack(c->L, 8);
 
@@ -159,7 +159,7 @@ static bool is_key(lua_State *L, int at, const step *s) {
   return key && length == s->length && memcmp(key, s->key, length) == 0;
 }
 
-/* Replace the table on the top by its value at a step; nil: there is none. */
+/* Replace the table on the top by its value at a step, or by nil. */
 static void result_enter(lua_State *L, const step *s) {
   int table = lua_gettop(L);
   if (lua_type(L, table) != LUA_TTABLE) {
@@ -177,9 +177,9 @@ static void result_enter(lua_State *L, const step *s) {
 
 /* ------------------------------------------------------------------------- results */
 
-/* A result is a table in the registry. It has the value at VALUE, and its JSON text at TEXT. It
-** also has what else was made from the value: an mgrid_arg, with the table of which it is as key;
-** arrays, with their addresses as keys. */
+/* A result is a table in the registry. It has the value at VALUE, and the JSON text that was last
+** made at TEXT. For C values it also has the mgrid_arg of a table, with that table as the key, and
+** their arrays, with the arrays' addresses as keys. */
 enum { VALUE = 1, TEXT = 2 };
 
 void mgrid_result_keep(lua_State *L, int *result, const char *from) {
@@ -286,11 +286,11 @@ static bool suits(lua_State *L, mgrid_kind is, mgrid_kind wanted) {
 typedef struct reading {
   const mgrid_reading *r;
   mgrid_kind is;
-  size_t each; /* bytes of an mgrid_arg, as the host was built */
+  size_t each; /* bytes of an mgrid_arg in the build of the host */
   mgrid_arg *value;
 } reading;
 
-/* Set the value at the top as JSON. The text stays until the next one is made. */
+/* Make a C value of the value on the top as JSON. The text lives until the next one is made. */
 static void make_json(const reading *g, int kept) {
   lua_State *L = g->r->rt->L;
   json_t *v = mgrid_json_of(L, -1);
@@ -308,7 +308,8 @@ static void make_json(const reading *g, int kept) {
   lua_rawseti(L, kept, TEXT);
 }
 
-/* Set the table on the top as a C value, which stays as long as the result. */
+/* Make a C value of the table on the top, or take the one that was made before. It lives as long as
+** the result. */
 static void make_table(const reading *g, int kept) {
   lua_State *L = g->r->rt->L;
   int table = lua_gettop(L);
@@ -352,7 +353,7 @@ static int make_body(lua_State *L) {
   return 0;
 }
 
-/* Fill in the scalar on the top. False: it is not a scalar. */
+/* Read the scalar on the top, or nothing. False: the value needs memory. */
 static bool read_scalar(lua_State *L, mgrid_kind is, mgrid_kind wanted, mgrid_arg *value) {
   if (wanted == MGRID_IS_JSON) return false;
   switch (wanted == MGRID_IS_NONE ? is : wanted) {
@@ -390,7 +391,7 @@ mgrid_status mgrid_result_read(const mgrid_reading *r, mgrid_arg *out, mgrid_err
   if (none && r->wanted == MGRID_IS_INTEGER) value.as.integer = -1;
   if (none && r->wanted == MGRID_IS_TEXT) value.as.text = "";
   mgrid_status s = fits ? MGRID_OK : wrong_kind(r, g.is, err);
-  if (!made) s = mgrid_runtime_call(r->rt, make_body, &g, 0, err);
+  if (!made) s = mgrid_runtime_call(r->rt, make_body, &g, err);
   if (!s) mgrid_struct_write(out, &value, sizeof value);
   return s;
 }

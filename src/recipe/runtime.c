@@ -15,26 +15,24 @@
 #include "recipe/module_row.h"
 
 #include <dlfcn.h>
-#include <inttypes.h>
 #include <lualib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* --------------------------------------------------- what is in a Lua state
-** Prepare a Lua state for recipes: Lua's libraries, the sandbox, and the words in C and in the
-** prelude.
-*/
+/* ------------------------------------------------- the contents of a Lua state */
 
-/* its address: what recipe.lua returned, a table of functions by name */
+/* its address: the registry key of the table of functions that recipe.lua returns */
 static const char prelude_key = 'p';
 
+/* An mgrid_sandbox_read: keep the position of the word `recipe`. */
 static void note_place(lua_State *L, const char *name) {
   if (strcmp(name, "recipe") != 0) return;
   mgrid_lua_where(L);
   lua_rawsetp(L, LUA_REGISTRYINDEX, &mgrid_place_key);
 }
 
-/* Open Lua's libraries, the words, the sandbox and the prelude. May raise. */
+/* Open Lua's libraries, the sandbox with moongrid's classes and functions, and the prelude. May
+** raise. */
 static int open_prelude(lua_State *L) {
   static const luaL_Reg libraries[] = { { LUA_GNAME, luaopen_base },
                                         { LUA_TABLIBNAME, luaopen_table },
@@ -119,9 +117,8 @@ mgrid_status mgrid_runtime_value(mgrid_runtime *rt, lua_CFunction body, void *ud
   return runtime_run(rt, body, ud, 1, rt->budget.limits.seconds, rt->loading, err);
 }
 
-mgrid_status mgrid_runtime_call(mgrid_runtime *rt, lua_CFunction body, void *ud, int results,
-                                mgrid_error *err) {
-  return runtime_run(rt, body, ud, results, rt->budget.limits.call_seconds, 0, err);
+mgrid_status mgrid_runtime_call(mgrid_runtime *rt, lua_CFunction body, void *ud, mgrid_error *err) {
+  return runtime_run(rt, body, ud, 0, rt->budget.limits.call_seconds, 0, err);
 }
 
 /* --------------------------------------------------------------------- life */
@@ -136,9 +133,9 @@ lua_State *mgrid_runtime_new_lua(lua_Alloc allocate, void *ud) {
 #endif
 }
 
-/* Fail unless all functions of Lua are of one Lua. Where libmoongrid_lua could not be bound to its
-** own Lua first (comm/recipe.c), it may have the host's functions, and those that are new in 5.4
-** from its own. */
+/* Where the system could not bind libmoongrid_lua to its own Lua first (comm/recipe.c), it gets the
+** host's functions, and from its own Lua only those that the host's lacks, such as
+** lua_newuserdatauv in Lua 5.3. */
 mgrid_status mgrid_runtime_check_lua(mgrid_error *err) {
   Dl_info of_any = { 0 }, of_ours = { 0 };
   dladdr((void *)(uintptr_t)lua_newstate, &of_any);
@@ -174,7 +171,7 @@ mgrid_runtime *mgrid_script_runtime_new(const mgrid_limits *limits, const mgrid_
   rt->users = 1, rt->answer = LUA_NOREF;
   rt->budget.limits = l, rt->budget.hooks = h;
 
-  /* so that it can be called for every block without a test */
+  /* set the default here, so that an allocation needs no test */
   if (!h.allocate) rt->budget.hooks.allocate = mgrid_allocate;
   rt->unloaded = (mgrid_error)MGRID_ERROR_INIT;
   rt->L = mgrid_runtime_new_lua(mgrid_budget_alloc, &rt->budget);
@@ -225,7 +222,7 @@ void mgrid_script_runtime_free(mgrid_runtime *rt) {
 
 /* --------------------------------------------------------------------- use */
 
-/* Recipes find an item that was lent by the address of its kind. */
+/* The registry has each item that was lent at the address of its kind. */
 static int lend_body(lua_State *L) {
   const mgrid_lent *lent = lua_touserdata(L, 1);
   lua_pushlightuserdata(L, lent->x);
@@ -272,7 +269,7 @@ static int runtime_load_body(lua_State *L) {
   return 0;
 }
 
-/* Keep the text, because mgrid_reload loads it again. */
+/* Keep a copy of the text, which mgrid_reload loads again. */
 static mgrid_status take_text(mgrid_runtime *rt, const char *name, const char *text, size_t length,
                               mgrid_error *err) {
   mgrid_text_free(&rt->text);
@@ -284,8 +281,8 @@ static mgrid_status take_text(mgrid_runtime *rt, const char *name, const char *t
   return rt->text.failed ? mgrid_oom(err) : MGRID_OK;
 }
 
-/* Add the current folder to the error, if the path is relative: the processes of a job may have
-** been started in different folders. */
+/* If a relative path could not be opened, add the current folder to the error, because the
+** processes of a job may run in different folders. */
 static void tell_folder(const char *recipe, mgrid_error *err) {
   char folder[300];
   if (*recipe != '/' && strncmp(err->message, "cannot open ", 12) == 0
@@ -312,7 +309,7 @@ mgrid_status mgrid_script_load(mgrid_runtime *rt, const char *recipe, const char
 }
 
 mgrid_status mgrid_runtime_check_loaded(const mgrid_runtime *rt, mgrid_error *err) {
-  /* Lua has collected the Recipe */
+  /* the Recipe was garbage-collected */
   if (!rt) return mgrid_fail(err, MGRID_NOT_NOW, "the recipe is closed");
   if (!rt->recipe && rt->unloaded.status)
     return mgrid_error_pass(err, &rt->unloaded); /* the error of the load that failed */

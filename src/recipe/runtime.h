@@ -26,13 +26,13 @@ struct mgrid_runtime {
   char *recipe;         /* its name or path, as the host gave it; NULL: none is loaded */
   mgrid_text text;      /* the text, if the host gave text; else data is NULL */
   mgrid_error unloaded; /* the error, if loading failed */
-  double loading;       /* seconds of processor time that loading took; a plan has what is left */
+  double loading;       /* seconds of processor time that loading took; a plan may take the rest */
   struct mgrid_host_function *functions; /* of the host: function.h */
   mgrid_lent lent[MGRID_LENT_MAX];       /* an entry without a kind is free */
   int answer;                            /* of the last query: a result of result.h */
   bool trails;                           /* plans keep the lines from which their families come */
-  /* these lines for the last plan: name of a family -> list of "source:line". Who needs it takes it
-  ** away */
+  /* these lines of the last plan, name of a family -> list of "source:line"; NULL: none, or the
+  ** caller has taken them */
   json_t *trail;
 };
 
@@ -40,22 +40,21 @@ extern const char mgrid_recipe_key; /* its address: the registry key of the load
 
 /* Make a Lua state. NULL: out of memory. Call mgrid_runtime_check_lua first. */
 lua_State *mgrid_runtime_new_lua(lua_Alloc allocate, void *ud);
-/* Fail unless all functions of Lua are of one Lua. */
+/* Fail unless all functions of Lua are from one library. */
 mgrid_status mgrid_runtime_check_lua(mgrid_error *err);
 /* Run body(ud) under lua_pcall, with a fresh budget and in the C locale. */
 mgrid_status mgrid_runtime_protected(mgrid_runtime *rt, lua_CFunction body, void *ud,
                                      mgrid_error *err);
-/* Run it in a Lua state that is made for this call, and that has nothing of recipes, not even Lua's
-** libraries. */
+/* Run body(ud) with these limits in a Lua state that is made for this call. The state has neither
+** Lua's libraries nor the functions of recipes. */
 mgrid_status mgrid_runtime_apart(const mgrid_limits *limits, lua_CFunction body, void *ud,
                                  mgrid_error *err);
-/* As mgrid_runtime_protected. Leave the one value that body returns on the top of rt->L, for the
-** caller, until the next call. */
+/* As mgrid_runtime_protected. The value that body returns stays on the top of rt->L until the next
+** call. */
 mgrid_status mgrid_runtime_value(mgrid_runtime *rt, lua_CFunction body, void *ud, mgrid_error *err);
-/* As mgrid_runtime_protected, for a question, a setting or a policy of a recipe that has a plan.
-** The limit of time is shorter. */
-mgrid_status mgrid_runtime_call(mgrid_runtime *rt, lua_CFunction body, void *ud, int results,
-                                mgrid_error *err);
+/* As mgrid_runtime_protected, for a query, a setting or a policy, which have a shorter limit of
+** time. */
+mgrid_status mgrid_runtime_call(mgrid_runtime *rt, lua_CFunction body, void *ud, mgrid_error *err);
 /* Fail unless a recipe is loaded. */
 mgrid_status mgrid_runtime_check_loaded(const mgrid_runtime *rt, mgrid_error *err);
 /* Fail unless the state's plan is of this recipe. */
@@ -68,7 +67,7 @@ typedef struct mgrid_given mgrid_given; /* what a host passes: values.h */
 ** kind. */
 mgrid_plan *mgrid_runtime_plan_with(mgrid_runtime *rt, int64_t world, const mgrid_given *params,
                                     mgrid_error *err);
-/* Let the next plans keep rt->trail. */
+/* Set rt->trail in each plan from now on. */
 mgrid_status mgrid_runtime_trail(mgrid_runtime *rt, mgrid_error *err);
 /* Ask a query of the recipe about a state of this process. The answer is kept in rt->answer.
 ** Messages call the query `from`. */
@@ -77,24 +76,25 @@ mgrid_status mgrid_runtime_ask_with(mgrid_runtime *rt, mgrid_state *s, const cha
 /* Close the State on the top, because the recipe may have kept it, or a Group of it. Pop it. This
 ** allocates nothing, so it cannot fail. */
 void mgrid_runtime_close_state(lua_State *L);
-/* Find this rank's group that a getter returns. NULL: this rank is in none. */
+/* Call a getter of the recipe. *group is this rank's group of the family that the getter names;
+** NULL: the rank is in none. */
 mgrid_status mgrid_runtime_group_with(mgrid_runtime *rt, mgrid_state *s, const char *getter,
                                       const mgrid_given *args, const mgrid_group **group,
                                       mgrid_error *err);
 /* As mgrid_runtime_set, with one value; nil: the default. */
 mgrid_status mgrid_runtime_set_with(mgrid_runtime *rt, mgrid_state *s, const char *name,
                                     const mgrid_given *value, mgrid_error *err);
-/* As mgrid_policy_call, for a host's Lua state: the arguments are the table at `at` of `from`. Push
-** the result to `to`, or raise there. */
+/* As mgrid_policy_call. The arguments are in the table at `at` of a host's Lua state. */
 mgrid_status mgrid_policy_call_from(mgrid_policy *p, lua_State *from, int at, mgrid_error *err);
+/* Push the result of the last call to a host's Lua state, or raise there. */
 void mgrid_policy_push_result(const mgrid_policy *p, lua_State *to);
 /* Add the file and line of the policy to an error that has no line of the recipe. */
 void mgrid_policy_place(const mgrid_policy *p, mgrid_error *err);
 /* Describe the recipe as JSON: doc, parameters, settings, policies and queries. *info is a new
 ** reference. */
 mgrid_status mgrid_runtime_info_json(mgrid_runtime *rt, json_t **info, mgrid_error *err);
-/* Call "run" or "complete" of the prelude with the text at 2, which was typed, about the last plan
-** of the runtime. Push its answer. May raise. */
+/* Pass the text at 2, which was typed at a prompt, to the function `what` of the prelude, "run" or
+** "complete". Push the answer. May raise. */
 int mgrid_lua_typed(lua_State *L, mgrid_runtime *rt, const char *what);
 /* Return the release of Lua with which the library was built, "Lua 5.4.4". */
 const char *mgrid_lua_release(void);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
-** sandbox.c - the functions that recipes have, some of them changed. Every rank evaluates the
+** sandbox.c - the functions of Lua for recipes, some of them changed. Every rank evaluates the
 ** recipe and must get the same result. So there are no clock, randomness, addresses or files; pairs
-** follows the order of keys, and sort is stable. A recipe must also end, so all that it does is
-** counted. Hence no patterns (matching may take exponential time in C, where nothing is counted),
-** no metatables (finalizers run uncounted), and only short strings from string.rep.
+** has the order of keys, and sort is stable. A recipe must also end, so its instructions are
+** counted. Therefore there are no patterns (matching may take exponential time in C, uncounted) and
+** no metatables (finalizers run uncounted), and string.rep makes only short strings.
 */
 #include "recipe/sandbox.h"
 
@@ -15,16 +15,13 @@
 #include <math.h>
 #include <string.h>
 
-/* -------------------------------------------------------------------- texts
-** The text functions of recipes. Their strings are short, and the same in every process. print and
-** log write to the host's log.
-*/
+/* -------------------------------------------------------------------- texts */
 
-/* of string.rep: most bytes of its result; most repetitions */
+/* limits of string.rep: bytes of its result; repetitions */
 enum { STRING_CAP = 64 * 1024, REP_CAP = 65536 };
 
-/* Charge a recipe for reading text: about eight bytes count as one instruction. A charge also looks
-** at the clock. Reading a short text takes less time than that, so it is free. */
+/* Charge a recipe for reading text: eight bytes count as one instruction. A short text is free,
+** because a charge checks the clock, which takes longer than reading the text. */
 static void charge_bytes(lua_State *L, size_t bytes) {
   if (bytes >= 1024) mgrid_lua_charge(L, (int64_t)(bytes / 8));
 }
@@ -36,8 +33,8 @@ static int string_rep(lua_State *L) {
   if (n <= 0) n = 0;
   if (n > REP_CAP || (lua_Integer)(len + lsep) * n > STRING_CAP)
     return mgrid_lua_raise(L, "string.rep: a recipe's strings have at most %d bytes", STRING_CAP);
-  /* A luaL_Buffer would fail at the limit of memory without collecting garbage first. So make the
-  ** text in userdata. */
+  /* Make the text in a userdata, because at the limit of memory a luaL_Buffer would fail without
+  ** collecting garbage first. */
   char *text = lua_newuserdatauv(L, (size_t)n * (len + lsep) + 1, 0), *end = text;
   for (lua_Integer i = 0; i < n; i++) {
     memcpy(end, s, len);
@@ -69,7 +66,7 @@ static int string_split(lua_State *L) {
   }
 }
 
-/* If the value is NaN (0/0), push "nan", because C prints it as "-nan" on some processors. */
+/* If the value is NaN, push "nan", because on some processors C prints 0/0 as "-nan". */
 static bool push_nan(lua_State *L, int i) {
   lua_Number n = lua_tonumber(L, i);
   if (lua_type(L, i) != LUA_TNUMBER || n == n) return false;
@@ -77,12 +74,16 @@ static bool push_nan(lua_State *L, int i) {
   return true;
 }
 
+/* Return whether Lua's tostring would give the value's address. */
+static bool shows_address(lua_State *L, int i) {
+  int type = lua_type(L, i);
+  return type == LUA_TTABLE || type == LUA_TFUNCTION || type == LUA_TLIGHTUSERDATA;
+}
+
 /* tostring without addresses: a table or function gives the name of its type. */
 static int plain_tostring(lua_State *L) {
   luaL_checkany(L, 1);
-  int type = lua_type(L, 1);
-  if (type == LUA_TTABLE || type == LUA_TFUNCTION || type == LUA_TLIGHTUSERDATA
-      || type == LUA_TTHREAD)
+  if (shows_address(L, 1))
     lua_pushstring(L, luaL_typename(L, 1));
   else if (!push_nan(L, 1))
     luaL_tolstring(L, 1, NULL);
@@ -109,11 +110,11 @@ static int sandbox_say(lua_State *L) {
   return 0;
 }
 
-/* Most bytes of a line that is put together for print. mgrid_lua_say shows fewer bytes than this. So
-** a line that was cut here is still too long for mgrid_lua_say, which writes "..." at its end. */
+/* Most bytes of a line of print. mgrid_lua_say shows fewer bytes, and "..." at the end of a line
+** that was cut here. */
 enum { LINE = 1024 };
 
-/* Append a value, but not more than fits in the line. */
+/* Append a text to a line, as much as fits. */
 static int put_in_line(const char *text, size_t len, void *line) {
   mgrid_text *t = line;
   const size_t left = t->len < LINE ? LINE - t->len : 0;
@@ -121,8 +122,8 @@ static int put_in_line(const char *text, size_t len, void *line) {
   return t->failed || len > left ? -1 : 0;
 }
 
-/* print(...): send the values, with blanks between them, to the host's log. A table is written as
-** JSON if possible. */
+/* print(...): send the values, with spaces between them, to the host's log. A table is JSON if JSON
+** has it. */
 static int recipe_print(lua_State *L) {
   int n = lua_gettop(L);
   mgrid_text t = { 0 };
@@ -131,7 +132,7 @@ static int recipe_print(lua_State *L) {
     json_t *v = lua_istable(L, i) ? mgrid_json_of(L, i) : NULL;
     lua_pushcfunction(L, plain_tostring);
     lua_pushvalue(L, i);
-    /* lua_pcall catches an error, so that t is freed below */
+    /* by lua_pcall, because an error must not skip freeing t */
     if (lua_pcall(L, 1, 1, 0) != LUA_OK) lua_pop(L, 1), lua_pushnil(L);
     size_t len;
     const char *value = lua_tolstring(L, -1, &len);
@@ -149,8 +150,8 @@ static int recipe_print(lua_State *L) {
   return sandbox_say(L);
 }
 
-/* Call the real string.format, which is the upvalue, for `caller`. Refuse %p, which prints an
-** address. Of a table or function, %s prints the type, because Lua would print an address. */
+/* Call Lua's string.format, which is the upvalue. Errors name `caller`. Refuse %p, which prints an
+** address, and replace tables and functions by the names of their types. */
 static int format_for(lua_State *L, const char *caller) {
   size_t len, bytes = 0;
   /* the text may have zero bytes */
@@ -170,8 +171,7 @@ static int format_for(lua_State *L, const char *caller) {
     if (lua_type(L, i) == LUA_TNUMBER && lua_tonumber(L, i) != lua_tonumber(L, i)) {
       lua_pushnumber(L, (lua_Number)NAN);
       lua_replace(L, i);
-    } else if (lua_type(L, i) == LUA_TTABLE || lua_type(L, i) == LUA_TFUNCTION
-               || lua_type(L, i) == LUA_TLIGHTUSERDATA) {
+    } else if (shows_address(L, i)) {
       lua_pushstring(L, luaL_typename(L, i));
       lua_replace(L, i);
     }
@@ -179,7 +179,7 @@ static int format_for(lua_State *L, const char *caller) {
   lua_insert(L, 1);
   if (lua_pcall(L, lua_gettop(L) - 1, 1, 0) == LUA_OK) return 1;
 
-  /* an error of Lua names 'string.format' or 'format'; name the caller instead */
+  /* the error names 'string.format' or 'format': replace that by the caller */
   const char *name = lua_pushfstring(L, "'%s'", caller);
   luaL_gsub(L, luaL_gsub(L, lua_tostring(L, -2), "'string.format'", name), "'format'", name);
   return mgrid_lua_raise(L, "%s", lua_tostring(L, -1));
@@ -198,8 +198,7 @@ static int recipe_log(lua_State *L) {
   return sandbox_say(L);
 }
 
-/* Add the changed text functions to the environment on the top of the stack, and to its
-** `string`. */
+/* Add the changed text functions to the globals on the top, and to their `string`. */
 static void add_text(lua_State *L) {
   static const luaL_Reg strings[] = { { "rep", string_rep },
                                       { "split", string_split },
@@ -220,8 +219,6 @@ static void add_text(lua_State *L) {
   lua_pop(L, 2);
 }
 
-/* ------------------------------------------------------------- the environment */
-
 /* --------------------------------------------------------------- iteration */
 
 /* Return the next key and its value. Upvalues: the list of keys, the table, the position in the
@@ -236,7 +233,7 @@ static int next_pair(lua_State *L) {
   return 2;
 }
 
-/* pairs(table): go through a table in the order of its keys. */
+/* pairs(table), in the order of mgrid_lua_keys */
 static int ordered_pairs(lua_State *L) {
   luaL_checkany(L, 1);
 
@@ -264,7 +261,7 @@ static int ordered_pairs(lua_State *L) {
   return 1;
 }
 
-/* --------------------------------------------------------- tables, changed */
+/* ------------------------------------------------------------------- tables */
 
 static lua_Integer list_length(lua_State *L, int i) {
   luaL_checktype(L, i, LUA_TTABLE);
@@ -334,7 +331,7 @@ static int table_remove(lua_State *L) {
   return 1;
 }
 
-/* Call Lua's own function, which is the upvalue. The caller has charged for it. */
+/* Call Lua's own function, which is the upvalue. */
 static int call_own(lua_State *L) {
   lua_pushvalue(L, lua_upvalueindex(1));
   lua_insert(L, 1);
@@ -342,8 +339,8 @@ static int call_own(lua_State *L) {
   return lua_gettop(L);
 }
 
-/* table.concat(list, separator, from, to). Charge for each element: a list of empty texts makes no
-** text for which to charge. */
+/* table.concat(list, separator, from, to). Charge for each element, because empty elements make no
+** text that the allocator would charge. */
 static int table_concat(lua_State *L) {
   enum { MOST = 1 << 24 }; /* more elements than fit in memory */
   lua_Integer from = luaL_optinteger(L, 3, 1);
@@ -354,15 +351,15 @@ static int table_concat(lua_State *L) {
   return call_own(L);
 }
 
-/* math.max, math.min. They also compare texts, so charge for these. */
+/* math.max, math.min. They also compare texts, for which this charges. */
 static int compare_all(lua_State *L) {
   for (int i = lua_gettop(L); i > 0; i--)
     if (lua_type(L, i) == LUA_TSTRING) charge_bytes(L, lua_rawlen(L, i));
   return call_own(L);
 }
 
-/* Replace a function of a library in the table on the top. The new one charges the recipe, then
-** calls the old one. */
+/* Replace a function of a library in the table on the top by `pays`, which charges the recipe and
+** then calls the function, its upvalue. */
 static void sandbox_pay_for(lua_State *L, const char *library, const char *name,
                             lua_CFunction pays) {
   lua_getfield(L, -1, library);
@@ -372,7 +369,7 @@ static void sandbox_pay_for(lua_State *L, const char *library, const char *name,
   lua_pop(L, 1);
 }
 
-/* ------------------------------------------------------------ the rest */
+/* ---------------------------------------------------------- the environment */
 
 /* assert, with the recipe's line in the error */
 static int checked_assert(lua_State *L) {
@@ -382,19 +379,7 @@ static int checked_assert(lua_State *L) {
   return mgrid_lua_raise(L, "assertion failed");
 }
 
-/* List the names of a table's fields. They are sorted by bytes, so that every rank suggests the
-** same name. */
-static size_t sorted_names(lua_State *L, int table, const char **names, size_t room) {
-  size_t n = 0;
-  lua_Integer k = 0;
-  mgrid_lua_keys(L, table);
-  for (int keys = lua_gettop(L); mgrid_lua_step(L, table, keys, &k); lua_pop(L, 2))
-    if (n < room && lua_type(L, -2) == LUA_TSTRING) names[n++] = lua_tostring(L, -2);
-  lua_pop(L, 1);
-  return n;
-}
-
-/* __index of the recipe's globals; upvalues: the real table, the function to call at each read */
+/* __index of the globals. Upvalues: the table behind the view; the function to call at each read */
 static int read_global(lua_State *L) {
   const char *name = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "?";
 
@@ -410,7 +395,7 @@ static int read_global(lua_State *L) {
   if (hint)
     return mgrid_lua_raise_as(L, MGRID_UNKNOWN_NAME, "undefined global '%s': %s", name, hint);
   const char *known[128];
-  const size_t n = sorted_names(L, lua_upvalueindex(1), known, 128);
+  const size_t n = mgrid_lua_names(L, lua_upvalueindex(1), known, 128);
   mgrid_lua_charge_nearest(L, name, n);
   const char *near = mgrid_nearest(name, known, n);
   if (near)
@@ -433,8 +418,8 @@ static int no_new_field(lua_State *L) {
                          lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "?");
 }
 
-/* __index of the real table of a library, for a name that it lacks; upvalue: the library's name.
-** If Lua itself has the name, the error says why recipes lack it. */
+/* __index of the table behind the view of a library, for a missing name. If Lua itself has the
+** name, the error says why recipes do not. Upvalue: the name of the library */
 static int missing_field(lua_State *L) {
   static const char *const patterns[] = { "find", "gmatch", "gsub", "match" };
   const char *library = lua_tostring(L, lua_upvalueindex(1)), *known[64];
@@ -443,7 +428,7 @@ static int missing_field(lua_State *L) {
   if (lua_getfield(L, -1, name) == LUA_TNIL) {
     char what[32];
     snprintf(what, sizeof what, "function of %s", library);
-    return mgrid_lua_unknown(L, what, name, known, sorted_names(L, 1, known, 64));
+    return mgrid_lua_unknown(L, what, name, known, mgrid_lua_names(L, 1, known, 64));
   }
   for (size_t i = 0; strcmp(library, "string") == 0 && i < sizeof patterns / sizeof *patterns; i++)
     if (strcmp(name, patterns[i]) == 0)
@@ -457,7 +442,7 @@ static int missing_field(lua_State *L) {
                          library, name);
 }
 
-/* Replace the library on the top with a read-only view of it. */
+/* Replace the library on the top by a read-only view of it. */
 static void freeze_library(lua_State *L, const char *name) {
   lua_createtable(L, 0, 1);
   lua_pushstring(L, name);
@@ -578,12 +563,11 @@ void mgrid_sandbox_seal(lua_State *L, mgrid_sandbox_read *on_read) {
   lua_replace(L, -2);
 }
 
-/* Push the table of the words of recipes: the first upvalue of __index of their globals. */
 void mgrid_sandbox_words(lua_State *L) {
   lua_rawgetp(L, LUA_REGISTRYINDEX, &mgrid_env_key);
   lua_getmetatable(L, -1);
   lua_getfield(L, -1, "__index");
-  lua_getupvalue(L, -1, 1);
+  lua_getupvalue(L, -1, 1); /* of read_global */
   lua_replace(L, -4);
   lua_pop(L, 2);
 }
@@ -594,7 +578,7 @@ bool mgrid_sandbox_is_taken(lua_State *L, const char *name) {
   bool taken = strcmp(name, "_ENV") == 0 || lua_getfield(L, -1, name) != LUA_TNIL
                || lua_getglobal(L, name) != LUA_TNIL;
   const char *local = lua_pushfstring(L, "local %s", name);
-  /* a name that no local variable can have, such as a keyword of Lua, is taken */
+  /* a keyword of Lua is taken, too */
   if (!taken) taken = luaL_loadbufferx(L, local, strlen(local), "name", "t") == LUA_ERRSYNTAX;
   lua_settop(L, top);
   return taken;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** value_file.c - reads files that hold a table of plain values: JSON, or YAML (by libyaml). A plain
-** scalar of YAML is null, a boolean, an integer or a number if it looks like one, as in YAML's core
-** schema. A quoted scalar is text.
+** value_file.c - reads values from JSON and, by libyaml, from YAML. A plain scalar of YAML is null,
+** a boolean, an integer or a number if it looks like one, as in YAML's core schema. A quoted scalar
+** is text.
 */
 #include "recipe/value_file.h"
 
@@ -16,13 +16,13 @@
 typedef struct reading {
   const char *path;
   yaml_parser_t *parser;
-  json_t *anchors; /* the values that have names, to which aliases refer */
-  /* how many values were made, and bytes of texts. With aliases a small file could become huge */
+  json_t *anchors; /* the values with an anchor, by its name; aliases refer to them */
+  /* made so far: values, and bytes of their texts. With aliases a small file could become huge */
   int64_t values, bytes;
   mgrid_error *err;
 } reading;
 
-/* Refuse a line, counted from 0. Always return NULL. */
+/* Refuse a line, counted from 0. Return NULL. */
 static json_t *read_refuse(const reading *r, size_t line, const char *what) {
   mgrid_error e = MGRID_ERROR_INIT;
   mgrid_fail(&e, MGRID_REFUSED, "%s:%zu: %s", r->path, line + 1, what);
@@ -38,8 +38,7 @@ static bool one_of(const char *text, const char *const *words) {
   return false;
 }
 
-/* Return the value of a plain scalar. NULL: the number is too large for a double, and JSON has no
-** infinity. */
+/* Return the value of a plain scalar. NULL: it is a number too large for a double. */
 static json_t *plain_scalar(const char *text) {
   static const char *const nulls[] = { "", "~", "null", "Null", "NULL", NULL };
   static const char *const trues[] = { "true", "True", "TRUE", NULL }, *const falses[] = {
@@ -110,7 +109,7 @@ static json_t *alias(reading *r, const yaml_event_t *e, int depth) {
   return take_all(r, e->start_mark.line, depth, v) ? json_deep_copy(v) : NULL;
 }
 
-/* Keep a value that has a name. */
+/* Keep a value that has an anchor. */
 static void read_keep(const reading *r, const yaml_event_t *e, const yaml_char_t *anchor,
                       json_t *value) {
   const char *name = (const char *)anchor;
@@ -214,21 +213,21 @@ static json_t *document(reading *r) {
   return NULL;
 }
 
-/* Find text for which libyaml would keep names of tags. Its work grows with the square of their
-** number, and a tag may be of any length. */
+/* Find a %TAG directive. Texts with them are refused: the work of libyaml grows with the square of
+** their number, and a tag may have any length. */
 static const char *find_tag_names(const mgrid_text *t) {
   const char *text = mgrid_text_chars(t), *end = text + t->len, *found = text;
   while ((found = memmem(found, (size_t)(end - found), "%TAG", 4))) {
     const char before = found == text ? '\n' : found[-1];
     if (before == '\n' || before == '\r' || (before & 0x80))
-      return found; /* these bytes end a line break of Unicode */
+      return found; /* a byte from 0x80 on may end a line break of Unicode */
     found++;
   }
   return NULL;
 }
 
-/* Read one value after the other, as their events arrive. libyaml's own document takes much memory,
-** searches all anchors for each alias, and has no limits. */
+/* Make the value from the events of libyaml. The documents that libyaml makes itself take much
+** memory, search all anchors for each alias, and have no limits. */
 static json_t *read_yaml(reading *r, const mgrid_text *t) {
   yaml_parser_t parser;
   json_t *value = NULL;

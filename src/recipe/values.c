@@ -12,11 +12,10 @@
 
 enum { DEPTH = MGRID_VALUES_DEEP, ARGS_DEPTH = 16 };
 
-/* What a value may still contain. A table inside of two others counts twice, because it is written
-** twice. */
+/* How much more a value may contain. */
 typedef struct room {
   mgrid_budget values, bytes;
-  /* the recipe that pays for the walk; NULL: the values are a host's */
+  /* of the recipe that is charged for the walk; NULL: the values are a host's */
   mgrid_lua_budget *budget;
 } room;
 
@@ -26,8 +25,8 @@ static room whole_room(mgrid_lua_budget *b) {
                  b };
 }
 
-/* Take from the room what the value itself needs, without its members. For each table check the
-** clock: a table that was emptied takes long to walk through, and no instruction is counted. */
+/* Take the value itself, without its members, from the room. For each table check the clock: the
+** walk through a large table takes long even after it was emptied. */
 static bool values_fits(lua_State *L, int i, room *r) {
   enum { EACH = 8 };
   int type = lua_type(L, i);
@@ -38,7 +37,7 @@ static bool values_fits(lua_State *L, int i, room *r) {
   return mgrid_budget_spend(r->budget, 0);
 }
 
-/* What a table becomes in JSON. Every key must fit this. */
+/* What a table becomes in JSON, by its keys. */
 typedef enum shape { NEITHER, LIST, BY_NAME } shape;
 
 static shape values_shape_of(lua_State *L, int i) {
@@ -60,20 +59,20 @@ static shape values_shape_of(lua_State *L, int i) {
 
 /* ---------------------------------------------------------------------- a walk */
 
-/* More kinds of a walk, beside mgrid_plain: AS_IS accepts any values; SHAPED accepts what JSON has,
-** but any texts. */
+/* Kinds of a walk beside those of mgrid_plain. AS_IS accepts all values; SHAPED the values of JSON,
+** but with any texts. */
 enum { AS_IS = -1, SHAPED = MGRID_AS_JSON + 1 };
 
-/* A walk through a value of Lua and the members of its tables. Each is checked. `begin` and
-** `member` build a result in `made`. Only these two may raise. */
+/* A walk that checks a value of Lua and all members of its tables. `begin` and `member` make a
+** result in `made`. Only these two may raise. */
 typedef struct walk walk;
 struct walk {
   lua_State *L;
   int plain; /* a value of mgrid_plain, or one of the above */
   room left;
-  /* Gets a value, or a table whose members follow. NULL: nothing is made. */
+  /* Make the value at i, for a table without its members. NULL: make nothing. */
   bool (*begin)(walk *w, int i, int depth, shape is);
-  /* The last value, one level deeper, is a member of the table at this depth. */
+  /* Put the value that was made last, one level deeper, into the table at this depth. */
   bool (*member)(walk *w, int key, int depth);
   void *made;
 };
@@ -82,7 +81,7 @@ static walk walk_of(lua_State *L, mgrid_lua_budget *b, int plain) {
   return (walk){ .L = L, .plain = plain, .left = whole_room(b) };
 }
 
-/* Return whether a key, or a value that is not a table, is allowed. */
+/* Return whether the walk accepts a key, or a value that is not a table. */
 static bool values_is_plain(const walk *w, int i) {
   size_t len;
   const char *s;
@@ -155,10 +154,10 @@ json_t *mgrid_json_parse(const char *s, size_t len, size_t flags, json_error_t *
   return NULL;
 }
 
-/* What a walk makes: one value at each depth. The value above owns it once it is inserted. */
+/* The result of a walk. */
 typedef struct json_made {
-  json_t *at[DEPTH + 2];
-  bool shown; /* bytes that are not UTF-8 are written as text */
+  json_t *at[DEPTH + 2]; /* at each depth, the value that is not yet a member of the one above */
+  bool shown;            /* texts are as mgrid_shown writes them */
 } json_made;
 
 static json_t *json_string_of(const json_made *m, const char *s, size_t len) {
@@ -185,7 +184,7 @@ static bool json_begin(walk *w, int i, int depth, shape is) {
   return *v;
 }
 
-/* Insert a member. Both functions of Jansson take the member over even if they fail. */
+/* Jansson's functions take over the member even if they fail. */
 static bool json_member(walk *w, int key, int depth) {
   json_made *m = w->made;
   json_t *in = m->at[depth], *member = m->at[depth + 1];
@@ -198,9 +197,9 @@ static bool json_member(walk *w, int key, int depth) {
   return json_object_set_new(in, name, member) == 0;
 }
 
-/* Return whether there is memory for the value as JSON. It also counts against a recipe's limit. */
+/* Return whether the memory of the value as JSON is below the limit of the recipe. */
 static bool has_memory(lua_State *L, int i) {
-  enum { EACH = 112 }; /* bytes of a field: jansson's block for its key, and the value */
+  enum { EACH = 112 }; /* bytes of a field: Jansson's block for its key, and the value */
   mgrid_lua_budget *b = mgrid_budget_of(L);
   walk w = walk_of(L, b, AS_IS);
   if (!b || lua_type(L, i) != LUA_TTABLE) return true;
@@ -284,7 +283,7 @@ const mgrid_arg *mgrid_arg_at(const mgrid_arg *args, size_t i) {
   return (const mgrid_arg *)((const char *)args + i * args->size);
 }
 
-/* Take n values and the bytes of a text from the room. A list that is missing has none. */
+/* Take n values and the bytes of a text from the room. Fail if their list is missing (!given). */
 static mgrid_status values_take(size_t n, bool given, const char *text, room *left,
                                 mgrid_error *err) {
   if (mgrid_lacks_list(n, given, "values of an argument", err)) return MGRID_USAGE;
@@ -298,8 +297,8 @@ static mgrid_status values_take(size_t n, bool given, const char *text, room *le
   return MGRID_OK;
 }
 
-/* Return whether a plan or a state can keep the value: it has a name and a kind, its text is UTF-8,
-** its numbers are finite. */
+/* Return whether a plan or a state can keep the value: it has a name, a kind other than a list of
+** any values, text in UTF-8, and finite numbers. */
 static bool is_sound(const mgrid_arg *a) {
   bool finite = true;
   bool text = a->kind == MGRID_IS_TEXT || a->kind == MGRID_IS_JSON;
@@ -418,7 +417,7 @@ static void push_args(lua_State *L, size_t n, const mgrid_arg *args) {
 
 /* ------------------------------------------------------------------- other Lua */
 
-/* Push a value that is not a table as it is. For a table, push a new one. */
+/* Push the value at i to the other Lua state; for a table, an empty one. */
 static bool copy_begin(walk *w, int i, int depth, shape is) {
   lua_State *from = w->L, *to = w->made;
   (void)depth, (void)is;
@@ -438,7 +437,7 @@ static bool copy_begin(walk *w, int i, int depth, shape is) {
   return true;
 }
 
-/* on the stack of `to`: the table, then the member */
+/* On the stack of the other Lua state are the table and the member. */
 static bool copy_member(walk *w, int key, int depth) {
   copy_begin(w, key, depth, NEITHER);
   lua_insert(w->made, -2);

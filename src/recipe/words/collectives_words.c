@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** collectives_words.c - collectives for Lua, on buffers that the library allocates. They are the
-** same over MPI and NCCL. They are for self-tests and small benchmarks, not for tensors of a
-** trainer. A call that fails returns nil, message, status.
+** collectives_words.c - collectives for Lua, on buffers that the library allocates, over MPI and
+** NCCL alike. They are for self-tests and small benchmarks, not for tensors of a trainer. A call
+** that fails returns nil, message, status.
 */
 #include "comm/compare.h"
 #include "recipe/bind.h"
@@ -31,8 +31,7 @@ static buffer *check_buffer(lua_State *L, int i) {
 
 /* ------------------------------------------------------------------------ Buffer */
 
-/* group:buffer(n [, type]) -> Buffer of n zeros, in memory of the CPU or of the GPU: the group's
-** backend decides */
+/* group:buffer(n [, type]) -> Buffer of n zeros, in memory of the CPU or, over NCCL, of the GPU */
 static int group_buffer(lua_State *L) {
   mgrid_lua_check_group_of_host(L, 1);
   lua_Integer n = mgrid_lua_check_integer(L, 2);
@@ -71,6 +70,7 @@ static int buffer_close(lua_State *L) {
   return 0;
 }
 
+/* Store the number at `value` as element i of `to`, in the type of the buffer. */
 static void collectives_store(const buffer *b, void *to, size_t i, lua_State *L, int value) {
   switch (b->type) {
   case MGRID_INT32: ((int32_t *)to)[i] = (int32_t)mgrid_lua_check_integer(L, value); return;
@@ -87,7 +87,7 @@ static int buffer_set(lua_State *L) {
   size_t n = list ? lua_rawlen(L, 2) : b->n;
   if (n > b->n) return mgrid_lua_raise(L, "%d values for a buffer of %d", (int)n, (int)b->n);
   lua_settop(L, 2);
-  /* a userdata, so that it is freed if a wrong value raises */
+  /* a userdata, which is freed if a wrong value raises */
   void *copy = lua_newuserdatauv(L, n * type_sizes[b->type] + 1, 0);
   for (size_t i = 0; i < n; i++) {
     if (list) lua_rawgeti(L, 2, (lua_Integer)i + 1);
@@ -102,7 +102,7 @@ static int buffer_set(lua_State *L) {
   return 1;
 }
 
-/* buffer:get([n]) -> list of the first n elements; without n, of all */
+/* buffer:get([n]) -> list of the first n elements, or of all */
 static int buffer_get(lua_State *L) {
   const buffer *b = check_buffer(L, 1);
   lua_Integer n = mgrid_lua_opt_integer(L, 2, (lua_Integer)b->n);
@@ -146,8 +146,8 @@ static int buffer_tostring(lua_State *L) {
 
 /* -------------------------------------------------------------------- collectives */
 
-/* Check that the group can use this buffer. It has at least `least` elements, of the type of
-** `like`. */
+/* Return the buffer at i. Raise unless it is for this group, has `least` elements or more, and has
+** the type of `like` (NULL: any). */
 static buffer *check_use(lua_State *L, int i, const mgrid_group *g, size_t least,
                          const buffer *like) {
   buffer *b = check_buffer(L, i);
@@ -166,8 +166,8 @@ static mgrid_reduction reduction(lua_State *L, int i) {
   return (mgrid_reduction)luaL_checkoption(L, i, "sum", names);
 }
 
-/* A member may be given as { rank = r }, with a rank of the world. Return r, or -1 if it is given
-** as a position. Reading the table may run Lua, so call this before asking for the group. */
+/* Return the rank r of a member that is given as { rank = r }, or -1 for one that is given as a
+** position. Reading the table may run Lua, so call this before asking for the group. */
 static int64_t read_rank(lua_State *L, int i) {
   static const char *const known[] = { "rank" };
   if (!lua_istable(L, i)) return -1;
@@ -180,7 +180,7 @@ static int64_t read_rank(lua_State *L, int i) {
   return rank;
 }
 
-/* Return the position of a member, which is given as a position or as { rank = r }. */
+/* Return the position of the member at i. `rank` is what read_rank has returned for it. */
 static int64_t collectives_check_position(lua_State *L, int i, int64_t rank, const mgrid_group *g) {
   if (lua_istable(L, i)) {
     int64_t position = mgrid_group_position_of(g, rank);
@@ -202,11 +202,9 @@ static int64_t collectives_check_position(lua_State *L, int i, int64_t rank, con
   return p;
 }
 
-static int done(lua_State *L, const mgrid_group *g, const mgrid_work *w) {
+static int do_work(lua_State *L, const mgrid_group *g, const mgrid_work *w) {
   mgrid_error e = MGRID_ERROR_INIT;
-  if (mgrid_group_work(g, w, &e)) return mgrid_lua_failure(L, &e);
-  lua_pushboolean(L, 1);
-  return 1;
+  return mgrid_lua_done(L, mgrid_group_work(g, w, &e), &e);
 }
 
 /* group:allreduce(buffer [, "sum"]), in place */
@@ -221,7 +219,7 @@ static int group_allreduce(lua_State *L) {
                    .send = b->data,
                    .recv = b->data,
                    .count = b->n };
-  return done(L, g, &w);
+  return do_work(L, g, &w);
 }
 
 /* group:broadcast(buffer, position | { rank = r }) */
@@ -234,7 +232,7 @@ static int group_broadcast(lua_State *L) {
   mgrid_work w = {
     .call = MGRID_BROADCAST, .type = b->type, .recv = b->data, .count = b->n, .root = root
   };
-  return done(L, g, &w);
+  return do_work(L, g, &w);
 }
 
 /* group:allgather(mine, all): `all` has the group's size times #mine elements */
@@ -247,7 +245,7 @@ static int group_allgather(lua_State *L) {
                    .send = mine->data,
                    .recv = all->data,
                    .count = mine->n };
-  return done(L, g, &w);
+  return do_work(L, g, &w);
 }
 
 /* group:reduce_scatter(all, mine [, "sum"]) */
@@ -263,7 +261,7 @@ static int group_reduce_scatter(lua_State *L) {
                    .send = all->data,
                    .recv = mine->data,
                    .count = mine->n };
-  return done(L, g, &w);
+  return do_work(L, g, &w);
 }
 
 /* group:all_to_all(out, into): block i of `out` goes to position i; block i of `into` comes from
@@ -281,11 +279,11 @@ static int group_all_to_all(lua_State *L) {
                    .send = out->data,
                    .recv = in->data,
                    .count = out->n / members };
-  return done(L, g, &w);
+  return do_work(L, g, &w);
 }
 
-/* group:sendrecv(out, to, into, from). `to` and `from` are positions or { rank = r }. Either pair
-** may be nil: then it is only a receive, or only a send */
+/* group:sendrecv(out, to, into, from). `to` and `from` are positions or { rank = r }. Without `out`
+** it only receives, without `into` it only sends */
 static int group_sendrecv(lua_State *L) {
   lua_settop(L, 5);
   mgrid_lua_check_group_of_host(L, 1);
@@ -306,7 +304,7 @@ static int group_sendrecv(lua_State *L) {
                    .count = out ? out->n : in->n,
                    .to = out ? collectives_check_position(L, 3, to, g) : -1,
                    .from = in ? collectives_check_position(L, 5, from, g) : -1 };
-  return done(L, g, &w);
+  return do_work(L, g, &w);
 }
 
 /* group:barrier() */
@@ -316,16 +314,14 @@ static int group_barrier(lua_State *L) {
   mgrid_error e = MGRID_ERROR_INIT;
   if (!b->ops->buffer_new)
     return mgrid_lua_raise(L, "a %s state has no communicators", b->kind->name);
-  /* on NCCL, a barrier is an all-reduce of this */
+  /* over NCCL, a barrier is an all-reduce of this number */
   void *one = b->ops->buffer_new(b, mgrid_group_kind(g), sizeof(int32_t), &e);
   mgrid_work w = {
     .call = MGRID_BARRIER, .type = MGRID_INT32, .send = one, .recv = one, .count = 1
   };
   mgrid_status s = one ? mgrid_group_work(g, &w, &e) : e.status;
   b->ops->buffer_free(b, mgrid_group_kind(g), one);
-  if (s) return mgrid_lua_failure(L, &e);
-  lua_pushboolean(L, 1);
-  return 1;
+  return mgrid_lua_done(L, s, &e);
 }
 
 const luaL_Reg mgrid_lua_group_use[] = { { "buffer", group_buffer },
@@ -339,18 +335,12 @@ const luaL_Reg mgrid_lua_group_use[] = { { "buffer", group_buffer },
                                          { NULL, NULL } };
 
 /* ------------------------------------------------------------------ over the whole job
-** These use the calls by which ranks agree. So they need no state, and are for small data. */
+** These use the calls by which ranks agree, so they need no state, and are for small data. */
 
 mgrid_backend *mgrid_lua_check_job(lua_State *L, int i) {
   mgrid_backend *b = *(mgrid_backend **)luaL_checkudata(L, i, MGRID_LUA_JOB);
   if (!b) mgrid_lua_raise(L, "the job is closed");
   return b;
-}
-
-static int agreed(lua_State *L, mgrid_status s, const mgrid_error *e) {
-  if (s) return mgrid_lua_failure(L, e);
-  lua_pushboolean(L, 1);
-  return 1;
 }
 
 /* job:barrier([call]) */
@@ -359,14 +349,13 @@ static int job_barrier(lua_State *L) {
   mgrid_backend *b = mgrid_lua_check_job(L, 1);
   mgrid_error e = MGRID_ERROR_INIT;
   uint64_t word = 0;
-  return agreed(L,
-                call ? mgrid_meet(b, mgrid_meet_call(b, false, "%s", call), &e)
-                     : b->ops->allreduce_min(b, &word, 1, &e),
-                &e);
+  mgrid_status s = call ? mgrid_meet(b, mgrid_meet_call(b, false, "%s", call), &e)
+                        : b->ops->allreduce_min(b, &word, 1, &e);
+  return mgrid_lua_done(L, s, &e);
 }
 
 /* job:settle([done [, message, status]]) -> true | nil, message, status: the verdict of all ranks.
-** Afterwards all also know where ranks run */
+** After a success, all ranks also know on which node each rank runs */
 static int job_settle(lua_State *L) {
   mgrid_location *locations = NULL;
   mgrid_error e = MGRID_ERROR_INIT;
@@ -377,7 +366,7 @@ static int job_settle(lua_State *L) {
   mgrid_status s = mgrid_verdict(b, e.status, &e, &e);
   if (!s && locations) s = mgrid_locations_verdict(b, locations, MGRID_OK, NULL, &e);
   mgrid_release(locations);
-  return agreed(L, s, &e);
+  return mgrid_lua_done(L, s, &e);
 }
 
 /* job:agree(call, plan | nil [, message, status]) -> true | nil, message, status */
@@ -389,11 +378,11 @@ static int job_agree(lua_State *L) {
   const char *call = luaL_checkstring(L, 2);
   const mgrid_plan *p = e.status ? NULL : mgrid_lua_check_plan(L, 3);
   mgrid_backend *b = mgrid_lua_check_job(L, 1);
-  return agreed(L, mgrid_agree_in(b, mgrid_meet_call(b, true, "%s", call), p, false, &e, &e), &e);
+  mgrid_status s = mgrid_agree_in(b, mgrid_meet_call(b, true, "%s", call), p, false, &e, &e);
+  return mgrid_lua_done(L, s, &e);
 }
 
-/* The root's first message. From it each rank can say whether the data fits, before the data is
-** sent. */
+/* The root's first message, by which each rank checks whether the data fits before it is sent. */
 typedef struct heading {
   int64_t type; /* of a buffer; VALUE: the data is JSON */
   size_t bytes; /* at most MOST */
@@ -401,7 +390,7 @@ typedef struct heading {
 
 enum { VALUE = -1, MOST = 1 << 30 };
 
-/* Pack the root's data. *data is freed by mgrid_release. */
+/* Pack the root's data into *data. The caller frees *data by mgrid_release. */
 static mgrid_status pack(lua_State *L, const buffer *own, heading *p, void **data,
                          mgrid_error *err) {
   if (own) {
@@ -431,8 +420,8 @@ static mgrid_status pack(lua_State *L, const buffer *own, heading *p, void **dat
   return MGRID_OK;
 }
 
-/* Check that this rank can receive the root's data. A value always fits; a buffer needs a buffer of
-** equal size. */
+/* Check that this rank can receive the root's data: a value, or a buffer for which this rank has
+** one of equal type and size. */
 static mgrid_status buffer_fits(const buffer *own, const heading *p, bool root, void **data,
                                 mgrid_error *err) {
   if (p->type < VALUE || p->type >= (int64_t)(sizeof type_sizes / sizeof *type_sizes))
@@ -486,8 +475,8 @@ static int job_broadcast(lua_State *L) {
   s = b->ops->bcast(b, &p, sizeof p, root, mine ? NULL : &e);
   if (is_root) p = packed; /* the broadcast may have returned another size */
   if (!s) {
-    if (!mine && (p.type != VALUE || p.bytes > 0))
-      mine = buffer_fits(own, &p, is_root, &data, &e); /* otherwise the root has failed */
+    /* a value of no bytes: the root has failed */
+    if (!mine && (p.type != VALUE || p.bytes > 0)) mine = buffer_fits(own, &p, is_root, &data, &e);
     s = mgrid_verdict(b, mine, &e, &e);
   }
   if (!s) s = b->ops->bcast(b, data, p.bytes, root, &e);

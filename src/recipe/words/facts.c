@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** facts.c - what a Plan for Lua says about its parameters and its communicators, and what NCCL
-** needs for these.
+** facts.c - Plan for Lua: its parameters, its communicators, and the resources that NCCL needs for
+** these.
 */
 #include "recipe/words/facts.h"
 
@@ -125,22 +125,22 @@ static int plan_lines(lua_State *L) {
   return 1;
 }
 
-/* plan:idle() -> how many ranks are in no group, which, and whether the recipe allows it; nil: this
-** is not known */
+/* plan:idle() -> the number of ranks that are in no group (nil: not known), which they are, whether
+** the recipe allows it */
 static int plan_idle(lua_State *L) {
   const mgrid_plan *p = mgrid_lua_check_plan(L, 1);
   mgrid_text which = { 0 };
   mgrid_lua_charge(L, p->content.world);
   int64_t n = mgrid_plan_idle(p, &which);
   mgrid_lua_push_text(L, &which);
-  n < 0 ? lua_pushnil(L) : lua_pushinteger(L, n);
+  mgrid_lua_push_index(L, n);
   lua_insert(L, -2);
   lua_pushboolean(L, p->content.idle);
   return 3;
 }
 
-/* plan:unheeded([backend]) -> "timeout of 3 families, nccl of 1 family", and the name of the
-** backend */
+/* plan:unheeded([backend]) -> the options that the backend ignores, "timeout of 3 families, nccl of
+** 1 family"; the name of the backend */
 static int plan_unheeded(lua_State *L) {
   const mgrid_plan *p = mgrid_lua_check_plan(L, 1);
   const char *name = luaL_optstring(L, 2, NULL);

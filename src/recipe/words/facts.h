@@ -11,7 +11,7 @@
 int mgrid_lua_check_entry(lua_State *L, const mgrid_plan *p, int i);
 /* Return the rank at i, or -1 for all ranks if there is none. */
 int64_t mgrid_lua_opt_rank(lua_State *L, const mgrid_plan *p, int i);
-/* Return the site of NCCL that the table at i describes. Without a table, return the default. */
+/* Read the table at i, which describes the machines for NCCL. nil: the default. */
 mgrid_site mgrid_lua_check_site(lua_State *L, int i);
 
 int mgrid_lua_plan_params(lua_State *L);

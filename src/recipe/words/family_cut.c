@@ -9,22 +9,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---------------------------------------------------- functions that choose
-** family:pick and family:map, where a function of the recipe may return positions or ranks.
-*/
+/* -------------------------------------------------------- pick and map, by a function */
 
-/* A Lua function as a C callback. It is called by lua_pcall: an error must not jump over the C
-** functions of families, which free what they hold. */
-typedef struct lua_call {
+/* A Lua function as the callback of a C function. It is called by lua_pcall, because an error must
+** not jump over the C function, which has memory to free. */
+typedef struct callback {
   lua_State *L;
-  int fn;                      /* its index on the stack */
-  int64_t group, n, cap, made; /* made: how many members so far */
+  int fn; /* index of the function on the stack */
+  int64_t group;
+  int64_t n;    /* members before the call, and after it */
+  int64_t cap;  /* most members after it */
+  int64_t made; /* members of all calls so far */
   int64_t *positions;
   int64_t *ranks;
-} lua_call;
+} callback;
 
-/* Charge for the result of a callback, which is work and memory of the recipe. */
-static void count_made(lua_call *c, lua_State *L) {
+/* Charge for the members of a result. */
+static void count_made(callback *c, lua_State *L) {
   if (c->n > c->cap) return; /* the caller will refuse it */
   c->made += c->n;
   mgrid_lua_charge(L, 8 * c->n + 8);
@@ -32,7 +33,7 @@ static void count_made(lua_call *c, lua_State *L) {
 }
 
 static int call_pick(lua_State *L) { /* function, call */
-  lua_call *c = lua_touserdata(L, 2);
+  callback *c = lua_touserdata(L, 2);
   lua_pushvalue(L, 1);
   lua_pushinteger(L, c->n);
   lua_call(L, 1, LUA_MULTRET);
@@ -55,7 +56,7 @@ static int call_pick(lua_State *L) { /* function, call */
 }
 
 static int call_map(lua_State *L) { /* function, call */
-  lua_call *c = lua_touserdata(L, 2);
+  callback *c = lua_touserdata(L, 2);
   lua_pushvalue(L, 1);
   MGRID_LUA_LIST(L, c->n, lua_pushinteger(L, c->ranks[i]));
   lua_pushinteger(L, c->group);
@@ -78,7 +79,7 @@ static int call_map(lua_State *L) { /* function, call */
 }
 
 /* Call body(function, call). -1: an error, whose message is on the top of the stack. */
-static int64_t protected_call(lua_call *c, lua_CFunction body, mgrid_error *err) {
+static int64_t protected_call(callback *c, lua_CFunction body, mgrid_error *err) {
   if (!lua_checkstack(c->L, 8)) {
     mgrid_oom(err);
     return -1;
@@ -93,28 +94,28 @@ static int64_t protected_call(lua_call *c, lua_CFunction body, mgrid_error *err)
 
 static int64_t pick_callback(void *ud, int64_t size, int64_t *positions, int64_t cap,
                              mgrid_error *err) {
-  lua_call *c = ud;
+  callback *c = ud;
   c->n = size, c->cap = cap, c->positions = positions;
   return protected_call(c, call_pick, err);
 }
 
 static int64_t map_callback(void *ud, int64_t group, int64_t *ranks, int64_t n, int64_t cap,
                             mgrid_error *err) {
-  lua_call *c = ud;
+  callback *c = ud;
   c->group = group, c->n = n, c->cap = cap, c->ranks = ranks;
   return protected_call(c, call_map, err);
 }
 
-/* Push an error, to be filled while a function of the recipe runs. Recipes could nest too many of
-** these for the C stack. */
+/* Push an empty error as a userdata, because recipes could nest calls with too many errors for the
+** C stack. */
 static mgrid_error *push_error(lua_State *L) {
   mgrid_error *e = lua_newuserdatauv(L, sizeof *e, 0);
   *e = (mgrid_error)MGRID_ERROR_INIT;
   return e;
 }
 
-/* Finish a call. The family is on the stack at `at`, and its error is above it. If the callback
-** raised, its message is on the top: raise that. */
+/* Finish a method with a callback. The Family is at `at`, and its error above it. If the callback
+** has raised, its message is on the top, and is raised again. */
 static int done_callback(lua_State *L, mgrid_lua_family *box, int at, const mgrid_error *e) {
   if (box->f) {
     lua_settop(L, at);
@@ -157,7 +158,7 @@ int mgrid_lua_family_pick(lua_State *L) {
   if (lua_isfunction(L, 2)) {
     lua_settop(L, 2);
     mgrid_lua_family *box = mgrid_lua_derive_family(L, NULL);
-    lua_call c = { .L = L, .fn = 2 };
+    callback c = { .L = L, .fn = 2 };
     mgrid_error *e = push_error(L);
     box->f = mgrid_family_pick_by(f->f, pick_callback, &c, e);
     return done_callback(L, box, 3, e);
@@ -169,7 +170,7 @@ int mgrid_lua_family_pick(lua_State *L) {
   return pick_list(L, f);
 }
 
-/* family:map(function(ranks, group) return ranks end): the result is a table, O(world) */
+/* family:map(function(ranks, group) return ranks end): the result has lists, O(world) */
 int mgrid_lua_family_map(lua_State *L) {
   mgrid_lua_family *f = mgrid_lua_check_family(L, 1);
   mgrid_lua_charge_lists(L, f->f);
@@ -177,14 +178,14 @@ int mgrid_lua_family_map(lua_State *L) {
   lua_settop(L, 2);
   mgrid_lua_family *box = mgrid_lua_derive_family(L, NULL);
   mgrid_error *e = push_error(L);
-  lua_call c = { .L = L, .fn = 2 };
+  callback c = { .L = L, .fn = 2 };
   box->f = mgrid_family_map(f->f, map_callback, &c, e);
   return done_callback(L, box, 3, e);
 }
 
 /* --------------------------------------------------------------------- cuts */
 
-/* Return the word on the top, for a message. It is never an address. */
+/* Return the value on the top for a message, without an address. */
 static const char *by_row_word(lua_State *L) {
   return lua_isstring(L, -1) ? lua_tostring(L, -1) : luaL_typename(L, -1);
 }
@@ -221,7 +222,7 @@ static int family_split(lua_State *L) {
   return 2;
 }
 
-/* family:levels{a, b, c} -> a family per level, innermost first */
+/* family:levels{a, b, c} -> a family for each level, the innermost first */
 static int family_levels(lua_State *L) {
   enum { MAX = 32 };
   mgrid_lua_family *f = mgrid_lua_check_family(L, 1), *box[MAX];
@@ -255,7 +256,7 @@ static int family_segments(lua_State *L) {
   return mgrid_lua_made_family(L, box, &e);
 }
 
-/* Replace the function at 2 by the list of its results, one for each group. */
+/* Replace the function at 2 by the list of its results for all groups. */
 static void list_order(lua_State *L, int64_t count) {
   mgrid_lua_charge(L, count);
   mgrid_lua_reserve(L, count, 16);
@@ -308,8 +309,8 @@ static void list_firsts(lua_State *L, const mgrid_family *f) {
   lua_settop(L, 2);
 }
 
-/* Push the groups of a rule in the order of their first members: the index counts its smallest
-** strides first. */
+/* Push the groups of a rule in the order of their first members, by sorting the modes of the index
+** by stride. */
 static int rule_by_first(lua_State *L, const mgrid_family *f) {
   const mgrid_modes *own = &f->rule->index;
   mgrid_mode at[MGRID_MODES_MAX];
@@ -354,7 +355,8 @@ MGRID_APART static int some_groups(lua_State *L) {
   box->f = mgrid_select_by_rule(f->f, n, groups, &e);
   mgrid_release(groups);
   if (box->f || e.status) return mgrid_lua_made_family(L, box, &e);
-  mgrid_lua_charge(L, 16 * listed * most); /* no rule has them. Both factors are below 2^31 */
+  /* no rule has these groups, so they become lists; both factors are below 2^31 */
+  mgrid_lua_charge(L, 16 * listed * most);
   mgrid_lua_reserve(L, listed * (most + 1), 24);
   groups = mgrid_lua_check_integers(L, 2, &n);
   box->f = mgrid_family_select(f->f, n, groups, &e);
@@ -418,7 +420,7 @@ MGRID_APART static int where_there(lua_State *L) {
   mgrid_error e = MGRID_ERROR_INIT;
   if ((box->f = mgrid_where_by_rule(f->f, g, coords, &e)) || e.status)
     return mgrid_lua_made_family(L, box, &e);
-  mgrid_lua_charge_lists(L, f->f); /* no rule selects them */
+  mgrid_lua_charge_lists(L, f->f); /* no rule selects these groups */
   mgrid_lua_charge(L, f->f->total > INT64_MAX / MGRID_DIMS_MAX ? INT64_MAX
                                                                : f->f->total * (int64_t)g->n);
   box->f = mgrid_family_where(f->f, g, coords, &e);
@@ -443,19 +445,16 @@ int mgrid_lua_group_segment(lua_State *L) {
   mgrid_release(sizes);
   mgrid_lua_check_group(L, 1); /* reading the sizes may have closed its state */
   if (status) return mgrid_lua_raise_error(L, &e);
-  const struct {
-    const char *name;
-    int64_t value;
-  } fields[] = { { "index", s.index },       { "start", s.start }, { "size", s.members },
-                 { "position", s.position }, { "first", s.first }, { "last", s.last },
-                 { "next", s.next },         { "prev", s.prev } };
-  enum { FIELDS = sizeof fields / sizeof *fields };
   mgrid_lua_charge(L, s.members);
-  lua_createtable(L, 0, FIELDS + 1);
-  for (int i = 0; i < FIELDS; i++) {
-    lua_pushinteger(L, fields[i].value);
-    lua_setfield(L, -2, fields[i].name);
-  }
+  lua_createtable(L, 0, 9);
+  mgrid_lua_set_integer(L, "index", s.index);
+  mgrid_lua_set_integer(L, "start", s.start);
+  mgrid_lua_set_integer(L, "size", s.members);
+  mgrid_lua_set_integer(L, "position", s.position);
+  mgrid_lua_set_integer(L, "first", s.first);
+  mgrid_lua_set_integer(L, "last", s.last);
+  mgrid_lua_set_integer(L, "next", s.next);
+  mgrid_lua_set_integer(L, "prev", s.prev);
   lua_createtable(L, s.members < INT32_MAX ? (int)s.members : 0, 0);
   g = mgrid_lua_check_group(L, 1);
   for (int64_t p = 0; p < s.members; p++) {

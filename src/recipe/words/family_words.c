@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** family_words.c - Family for Lua: operations on families as methods, options, and listing.
+** family_words.c - Family for Lua: its fields, its methods, and functions of several families.
 ** family_cut.c has the methods that cut groups or select some.
 */
 #include "recipe/budget.h"
@@ -16,7 +16,8 @@ int mgrid_lua_made_family(lua_State *L, mgrid_lua_family *box, const mgrid_error
 
 void mgrid_lua_charge_lists(lua_State *L, const mgrid_family *f) {
   mgrid_lua_charge(L, 16 * f->total);
-  mgrid_lua_reserve(L, f->total + f->count, 24); /* for each: a rank, two lists to sort, a start */
+  /* 24 bytes for each member and group: a rank, two lists to sort, a start */
+  mgrid_lua_reserve(L, f->total + f->count, 24);
 }
 
 void mgrid_lua_charge_family(lua_State *L, const mgrid_family *f) {
@@ -34,7 +35,6 @@ static int family_bundle(lua_State *L) {
   return mgrid_lua_made_family(L, box, &e);
 }
 
-/* family:neighbours([step [, "wrap"]]); family:pairs(["wrap"]) is step 1 */
 static int neighbours(lua_State *L, int64_t step, bool wrap) {
   mgrid_lua_family *f = mgrid_lua_check_family(L, 1), *box = mgrid_lua_derive_family(L, NULL);
   mgrid_error e = MGRID_ERROR_INIT;
@@ -44,6 +44,7 @@ static int neighbours(lua_State *L, int64_t step, bool wrap) {
   return mgrid_lua_made_family(L, box, &e);
 }
 
+/* family:neighbours([step [, "wrap"]]) */
 static int family_neighbours(lua_State *L) {
   return neighbours(L, mgrid_lua_opt_integer(L, 2, 1), mgrid_lua_check_wrap(L, 3));
 }
@@ -71,7 +72,7 @@ static int family_lists(lua_State *L) {
   return mgrid_lua_made_family(L, box, &e);
 }
 
-/* family:twin([{ backend = "mpi" }]): a twin, with these options added */
+/* family:twin([options]): a twin of the family, with its options and these */
 static int family_twin(lua_State *L) {
   mgrid_lua_family *f = mgrid_lua_check_family(L, 1);
   const bool other = !lua_isnoneornil(L, 2);
@@ -93,8 +94,8 @@ static bool take_spread(lua_State *L) {
   return true;
 }
 
-/* Charge for the members of the lists of a zip. Its families are spread over the largest number of
-** groups. */
+/* Charge for the lists of zip(..., "spread"): each family is spread over as many groups as the
+** largest has. */
 static void charge_spread(lua_State *L, int n, const mgrid_family *const *fs) {
   int64_t count = 0, total = 0;
   bool even = true;
@@ -110,7 +111,7 @@ static void charge_spread(lua_State *L, int n, const mgrid_family *const *fs) {
   mgrid_lua_reserve(L, total + count, 24);
 }
 
-/* Make the closure. Unless a rule makes it, charge for its lists. */
+/* Make the closure by a rule, or else by lists, which are charged. */
 static mgrid_family *closure(lua_State *L, size_t n, const mgrid_family *const *fs,
                              mgrid_error *e) {
   bool one_world = n > 0;
@@ -182,8 +183,8 @@ static int list_tostring(lua_State *L) {
 }
 
 void mgrid_lua_printed_list(lua_State *L) {
-  /* its address: the key of the metatable. That has no __name, so messages still call the list a
-  ** table */
+  /* its address: the registry key of the metatable, which has no __name, so that messages call the
+  ** list a table */
   static const char key;
   if (mgrid_budget_of(L)) return;
   if (lua_rawgetp(L, LUA_REGISTRYINDEX, &key) != LUA_TTABLE) {
@@ -221,7 +222,7 @@ static int family_ranks(lua_State *L) {
   return 1;
 }
 
-/* Push all groups of a rank: { { group, position }, ... }. */
+/* Push { { group, position }, ... } for all groups of a rank. */
 static int all_places(lua_State *L, const mgrid_family *f, int64_t rank) {
   lua_newtable(L);
   for (int64_t nth = 0, at[2]; mgrid_family_locate(f, rank, nth, &at[0], &at[1]); nth++) {
@@ -262,8 +263,8 @@ static int next_group(lua_State *L) { /* family, last group or nil -> group, ran
   return 2;
 }
 
-/* for group, ranks in family:groups() do; the same as `pairs(family)`. family:groups{0, 3} and
-** family:groups(0, 3) give some of the groups */
+/* for group, ranks in family:groups() do, as by pairs(family). family:groups{0, 3} and
+** family:groups(0, 3) -> the family of these groups */
 static int family_groups(lua_State *L) {
   mgrid_lua_check_family(L, 1);
   if (lua_gettop(L) > 1) return mgrid_lua_some_groups(L);
@@ -279,9 +280,7 @@ static int family_count(lua_State *L) {
 }
 
 static int family_size(lua_State *L) { /* nil where groups differ */
-  int64_t size = mgrid_lua_check_family(L, 1)->f->size;
-  size < 0 ? lua_pushnil(L) : lua_pushinteger(L, size);
-  return 1;
+  return mgrid_lua_push_index(L, mgrid_lua_check_family(L, 1)->f->size);
 }
 
 static int family_coverage(lua_State *L) {
@@ -295,7 +294,7 @@ static int family_largest(lua_State *L) {
   return 1;
 }
 
-/* Push a bound of the members; nil for a family without groups. */
+/* Push the lowest or highest rank; nil for a family without groups. */
 static int push_bound(lua_State *L, const mgrid_family *f, int64_t rank) {
   f->count ? lua_pushinteger(L, rank) : lua_pushnil(L);
   return 1;
@@ -428,12 +427,15 @@ static int family_explain(lua_State *L) {
   return 2;
 }
 
-/* same(a, b), within(a, b), disjoint(a, b), covers(f): raise if the law does not hold, with the
-** first counterexample */
-/* the families have no names here */
+/* -------------------------------------------------------------------- laws
+** same(a, b), within(a, b), disjoint(a, b), covers(f): raise if the law does not hold, with the
+** first counterexample.
+*/
+
+/* for messages, since a Family has no name */
 static const mgrid_law_names in_order = { "the first family", "the second" };
 
-/* Finish checking a law: raise its error, if there is one. */
+/* Raise the error if the law `law` does not hold. NULL: the error names it. */
 static int finish_law(lua_State *L, const char *law, mgrid_status s, const mgrid_error *e) {
   mgrid_lua_charge(L, 0);
   if (!s) return 0;

@@ -1,12 +1,23 @@
 /* SPDX-License-Identifier: MIT
 **
-** grid_words.c - Grid for Lua: how to make one, its families and coordinates, and other grids made
-** from it.
+** grid_words.c - Grid for Lua: making one, its families and coordinates, and other grids made from
+** it.
 */
 #include "recipe/bind.h"
 
 #include <inttypes.h>
 #include <string.h>
+
+void mgrid_lua_check_ndims(lua_State *L, size_t n) {
+  if (n > MGRID_DIMS_MAX)
+    mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "a grid has at most %d dims", MGRID_DIMS_MAX);
+}
+
+int mgrid_lua_unknown_dim(lua_State *L, const mgrid_grid *g, const char *name) {
+  const char *known[MGRID_DIMS_MAX];
+  for (size_t i = 0; i < g->n; i++) known[i] = g->axis[i].name;
+  return mgrid_lua_unknown(L, "dim", name, known, g->n);
+}
 
 /* Push the names of an order, "tp-cp-dp" or {"tp","cp","dp"}, and return their number. */
 static size_t push_order(lua_State *L, int i, const char **names) {
@@ -16,8 +27,7 @@ static size_t push_order(lua_State *L, int i, const char **names) {
   if (lua_istable(L, i)) {
     size_t len = lua_rawlen(L, i);
     for (size_t k = 1; k <= len; k++) {
-      if (n == MGRID_DIMS_MAX)
-        mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "a grid has at most %d dims", MGRID_DIMS_MAX);
+      mgrid_lua_check_ndims(L, n + 1);
       if (lua_rawgeti(L, i, (lua_Integer)k) != LUA_TSTRING)
         mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "dim %d of the order is %s, not a name", (int)k,
                            mgrid_lua_kind(L, -1));
@@ -32,8 +42,7 @@ static size_t push_order(lua_State *L, int i, const char **names) {
                        s);
   while (true) {
     size_t len = strcspn(s, "-");
-    if (n == MGRID_DIMS_MAX)
-      mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "a grid has at most %d dims", MGRID_DIMS_MAX);
+    mgrid_lua_check_ndims(L, n + 1);
     lua_pushlstring(L, s, len);
     names[n] = lua_tostring(L, -1);
     if (len == 0)
@@ -63,7 +72,8 @@ static int64_t dim_size(lua_State *L, const char *name) {
   return size;
 }
 
-/* Append the dims that have a size but are not in the order. Their size must be 1. */
+/* Append the dims that have a size but are not in the order, and refuse any size but 1. `order` is
+** the order in messages. */
 static size_t append_unordered(lua_State *L, int sizes, mgrid_dim *dims, size_t n,
                                const char *order) {
   const char *extra[MGRID_DIMS_MAX], *known[MGRID_DIMS_MAX];
@@ -81,9 +91,9 @@ static size_t append_unordered(lua_State *L, int sizes, mgrid_dim *dims, size_t 
     const char *name = lua_tostring(L, -1); /* the table of sizes keeps the string alive */
     bool found = false;
     for (size_t i = 0; i < n && !found; i++) found = strcmp(known[i], name) == 0;
-    if (!found && n + nextra == MGRID_DIMS_MAX)
-      mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "a grid has at most %d dims", MGRID_DIMS_MAX);
-    if (!found) extra[nextra++] = name;
+    if (found) continue;
+    mgrid_lua_check_ndims(L, n + nextra + 1);
+    extra[nextra++] = name;
   }
   lua_pop(L, 1);
   for (size_t i = 0; i < nextra; i++) {
@@ -103,9 +113,9 @@ static size_t append_unordered(lua_State *L, int sizes, mgrid_dim *dims, size_t 
   return n;
 }
 
-/* Push the names of an order, "tp-cp-dp" or {"tp","cp","dp"}, and return their number. Their sizes,
-** by name, are in the table at `sizes`. `slowest`: the first name is the slowest dim. The names
-** live as long as they are on the stack. */
+/* Read dims, the fastest first, and return their number. Their names are in the order at `order`,
+** with `slowest` the slowest first, and their sizes, by name, in the table at `sizes`. The names
+** stay on the stack, which keeps them alive. */
 static size_t push_dims(lua_State *L, int order, int sizes, bool slowest, mgrid_dim *dims) {
   const char *names[MGRID_DIMS_MAX];
   luaL_argexpected(L, lua_isstring(L, order) || lua_istable(L, order), order,
@@ -132,7 +142,7 @@ static int made_grid(lua_State *L, mgrid_grid **box, const mgrid_error *e) {
   return 1;
 }
 
-/* Return whether the argument at i is the word `known`. nil: it is not given. */
+/* Return whether the argument at i is the word `known`, or false for nil. Raise for others. */
 static bool check_word(lua_State *L, int i, const char *known) {
   if (lua_isnoneornil(L, i)) return false;
   const char *word = luaL_checkstring(L, i);
@@ -140,8 +150,7 @@ static bool check_word(lua_State *L, int i, const char *known) {
   return true;
 }
 
-/* grid(world, order, sizes [, "slowest first"]). The order has the fastest dim first. A name
-** without a size has size 1 */
+/* grid(world, order, sizes [, "slowest first"]). A dim without a size has size 1 */
 static int new_grid(lua_State *L) {
   const mgrid_lua_world *w = mgrid_lua_world_argument(L);
   bool slowest = check_word(L, 4, "slowest first");
@@ -159,7 +168,7 @@ void mgrid_lua_charge_listed(lua_State *L, const mgrid_grid *g, const mgrid_chos
   mgrid_lua_reserve(L, ranks, 24);
 }
 
-/* Return the name of a dim at i. It is argument `nth` of g(...) or g:along(...). */
+/* Return the name of a dim at i, which messages call argument `nth`. */
 static const char *dim_name(lua_State *L, int i, int nth) {
   if (lua_type(L, i) != LUA_TSTRING)
     mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "argument %d is %s, not the name of a dim", nth,
@@ -180,11 +189,10 @@ static mgrid_lua_family *new_family_of_grid(lua_State *L) {
   return box;
 }
 
-/* Return the dims that are the arguments from 2 on. */
+/* Read the names of dims from 2 on. Return their number. */
 static size_t check_dims(lua_State *L, const char **dims) {
   int n = lua_gettop(L) - 1;
-  if (n > MGRID_DIMS_MAX)
-    mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "a grid has at most %d dims", MGRID_DIMS_MAX);
+  mgrid_lua_check_ndims(L, (size_t)n);
   for (int i = 0; i < n; i++) dims[i] = dim_name(L, i + 2, i + 1);
   return (size_t)n;
 }
@@ -223,7 +231,7 @@ static int grid_along(lua_State *L) {
 }
 static int grid_ordered(lua_State *L) { return along(L, MGRID_AS_WRITTEN); }
 
-/* Choose the dims that are the arguments from 2 on. */
+/* Choose the dims whose names are the arguments from 2 on. */
 static void choose_dims(lua_State *L, const mgrid_grid *g, mgrid_chosen *c) {
   const char *dims[MGRID_DIMS_MAX];
   mgrid_error e = MGRID_ERROR_INIT;
@@ -242,8 +250,8 @@ static int grid_except(lua_State *L) {
   return along(L, MGRID_GRID_ORDER);
 }
 
-/* Push the value of the option `cartesian` for the groups along the marked dims: "x:4:periodic
-** y:2". The table at `periods` has the periodic dims by name, or it is nil. */
+/* Push the value of the option `cartesian`, "x:4:periodic y:2", for the groups along the dims that
+** are marked in `inside`. At `periods` is a table { x = true } of periodic dims, or nil. */
 static const char *push_shape(lua_State *L, const mgrid_grid *g, const bool *inside, int periods) {
   luaL_Buffer text;
   bool periodic[MGRID_DIMS_MAX] = { false };
@@ -269,8 +277,8 @@ static const char *push_shape(lua_State *L, const mgrid_grid *g, const bool *ins
   return lua_tostring(L, -1);
 }
 
-/* grid:cartesian{ "x", "y", periods = { x = true } }: as grid:along(...), or along all dims. It
-** adds the option that gives communicators on MPI a Cartesian topology */
+/* grid:cartesian{ "x", "y", periods = { x = true } }: as grid:along(...), without names along all
+** dims. Adds the option `cartesian`: communicators of MPI get a Cartesian topology */
 static int grid_cartesian(lua_State *L) {
   static const char *const options[] = { "periods" };
   mgrid_grid *g = mgrid_lua_check_grid(L, 1);
@@ -310,17 +318,8 @@ static int grid_coord(lua_State *L) {
   int64_t rank = mgrid_lua_check_integer(L, 2);
   const char *dim = luaL_checkstring(L, 3);
   int64_t d = mgrid_grid_find(g, dim);
-  if (d < 0) {
-    const char *known[MGRID_DIMS_MAX];
-    for (size_t i = 0; i < g->n; i++) known[i] = g->axis[i].name;
-    return mgrid_lua_unknown(L, "dim", dim, known, g->n);
-  }
-  int64_t coord = mgrid_grid_coord(g, rank, (size_t)d);
-  if (coord < 0)
-    lua_pushnil(L);
-  else
-    lua_pushinteger(L, coord);
-  return 1;
+  return d < 0 ? mgrid_lua_unknown_dim(L, g, dim)
+               : mgrid_lua_push_index(L, mgrid_grid_coord(g, rank, (size_t)d));
 }
 
 /* grid:coords(rank) -> { tp = 0, dp = 1 } | nil */
@@ -331,8 +330,7 @@ static int grid_coords(lua_State *L) {
   for (size_t i = 0; i < g->n; i++) {
     int64_t coord = mgrid_grid_coord(g, rank, i);
     if (coord < 0) return 0;
-    lua_pushinteger(L, coord);
-    lua_setfield(L, -2, g->axis[i].name);
+    mgrid_lua_set_integer(L, g->axis[i].name, coord);
   }
   return 1;
 }
@@ -352,7 +350,7 @@ void mgrid_lua_check_coords(lua_State *L, int at, const mgrid_grid *g, int64_t a
         mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "the coordinate of dim '%s' is %s, not an integer",
                            known[i], mgrid_lua_kind(L, -1));
       const int64_t size = g->axis[i].size, given = coords[i];
-      /* this is for `absent` -1 only: a rank has no end from which to count */
+      /* not for absent 0, where the coordinates are those of a rank */
       if (given < 0 && absent < 0 && given >= -size) coords[i] += size;
       if (coords[i] < 0 || coords[i] >= size)
         mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE,
@@ -405,12 +403,10 @@ static int grid_eq(lua_State *L) {
   return 1;
 }
 
-/* -------------------------------------------------------------- other grids
-** Grids made from a grid: unflatten, flatten, rename, at.
-*/
+/* -------------------------------------------------------------- other grids */
 
-/* Push the order of { NAME = size, NAME = fill } at i, as a list. The filled dim is the slower one.
-** Other sizes need an order, and the message shows one. */
+/* Push the order of { NAME = size, NAME = fill } at i, as a list: the filled dim is the slower one.
+** Raise for other sizes; the message shows an order. */
 static void push_default_order(lua_State *L, int i) {
   const char *names[MGRID_DIMS_MAX];
   size_t n = 0, fills = 0, slower = 0;
@@ -466,8 +462,7 @@ static int grid_flatten(lua_State *L) {
   mgrid_grid *g = mgrid_lua_check_grid(L, 1);
   const char *name = luaL_checkstring(L, 2), *dims[MGRID_DIMS_MAX];
   int n = lua_gettop(L) - 2;
-  if (n > MGRID_DIMS_MAX)
-    return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "a grid has at most %d dims", MGRID_DIMS_MAX);
+  mgrid_lua_check_ndims(L, (size_t)n);
   for (int i = 0; i < n; i++) dims[i] = luaL_checkstring(L, i + 3);
   mgrid_error e = MGRID_ERROR_INIT;
   mgrid_grid **box = mgrid_lua_new_grid(L);
@@ -497,7 +492,7 @@ static int grid_rename(lua_State *L) {
   return made_grid(L, box, &e);
 }
 
-/* grid:at{ pp = 0 }: a grid of the dims that are not named, over the ranks at these coordinates */
+/* grid:at{ pp = 0 }: a grid of the other dims, over the ranks at these coordinates */
 static int grid_at(lua_State *L) {
   mgrid_grid *g = mgrid_lua_check_grid(L, 1);
   int64_t coords[MGRID_DIMS_MAX];
@@ -511,8 +506,8 @@ static int grid_at(lua_State *L) {
   return made_grid(L, box, &e);
 }
 
-/* grid:squeeze(dim, ...): the grid without those of these dims that have size 1. Without names:
-** without all dims of size 1 */
+/* grid:squeeze(dim, ...): remove these dims if they have size 1. grid:squeeze(): remove all dims of
+** size 1 */
 static int grid_squeeze(lua_State *L) {
   mgrid_grid *g = mgrid_lua_check_grid(L, 1);
   mgrid_chosen c;
@@ -558,11 +553,7 @@ static int grid_index(lua_State *L) {
   const char *key = luaL_checkstring(L, 2);
   if (mgrid_lua_class_get(L, &grid_class, 1, key)) return 1;
   int64_t d = mgrid_grid_find(g, key);
-  if (d < 0) {
-    const char *known[MGRID_DIMS_MAX];
-    for (size_t i = 0; i < g->n; i++) known[i] = g->axis[i].name;
-    return mgrid_lua_unknown(L, "dim", key, known, g->n);
-  }
+  if (d < 0) return mgrid_lua_unknown_dim(L, g, key);
   lua_pushinteger(L, g->axis[d].size);
   return 1;
 }

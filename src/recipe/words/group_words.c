@@ -8,9 +8,7 @@
 
 #include <string.h>
 
-/* ------------------------------------------------------------------- fields
-** Reading a field of such a userdata costs no more than reading a field of a Lua table (lookup.h).
-*/
+/* ------------------------------------------------------------------- fields: lookup.h */
 
 const char mgrid_lua_state_key = 's', mgrid_lua_group_key = 'g';
 
@@ -61,8 +59,8 @@ void mgrid_lua_keep_answer(lua_State *L, int answers, const char *name) {
 }
 
 /* ------------------------------------------------------------------- memory
-** The windows and the device communicator of a group, and the GPU memory that a state holds, gives
-** back and takes again. Addresses are light userdata, which a program passes on to kernels.
+** The windows and the device communicator of a group, and the GPU memory of a state. Addresses are
+** light userdata, which a program passes to kernels.
 */
 
 static void set_address(lua_State *L, const char *key, const void *address) {
@@ -107,9 +105,7 @@ static int group_device(lua_State *L) {
 
 static int group_change(lua_State *L, mgrid_status (*call)(mgrid_state *s, mgrid_error *err)) {
   mgrid_error e = MGRID_ERROR_INIT;
-  if (call(mgrid_lua_check_host_state(L), &e)) return mgrid_lua_failure(L, &e);
-  lua_pushboolean(L, 1);
-  return 1;
+  return mgrid_lua_done(L, call(mgrid_lua_check_host_state(L), &e), &e);
 }
 
 int mgrid_lua_state_suspend(lua_State *L) { return group_change(L, mgrid_state_suspend); }
@@ -121,19 +117,12 @@ int mgrid_lua_state_held_memory(lua_State *L) {
   mgrid_error e = MGRID_ERROR_INIT;
   if (mgrid_state_held_memory(mgrid_lua_check_host_state(L), &m, &e))
     return mgrid_lua_failure(L, &e);
-  const struct {
-    const char *key;
-    int64_t value;
-  } fields[] = { { "communicators", m.communicators },
-                 { "suspended", m.suspended },
-                 { "total", m.total },
-                 { "suspendable", m.suspendable },
-                 { "persistent", m.persistent } };
   lua_createtable(L, 0, 5);
-  for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
-    lua_pushinteger(L, fields[i].value);
-    lua_setfield(L, -2, fields[i].key);
-  }
+  mgrid_lua_set_integer(L, "communicators", m.communicators);
+  mgrid_lua_set_integer(L, "suspended", m.suspended);
+  mgrid_lua_set_integer(L, "total", m.total);
+  mgrid_lua_set_integer(L, "suspendable", m.suspendable);
+  mgrid_lua_set_integer(L, "persistent", m.persistent);
   return 1;
 }
 
@@ -146,8 +135,7 @@ typedef struct group_box { /* user value MGRID_OWNER is the State, whose box is 
 
 static int group_missing(lua_State *L);
 
-/* Push the Group of a handle. It is kept among the answers, by the address of the handle, so each
-** call pushes the same Group. */
+/* The Group is kept among the answers, at the address of g. */
 int mgrid_lua_push_group_of(lua_State *L, int state, const mgrid_group *g) {
   if (!g) {
     lua_pushnil(L);
@@ -194,40 +182,33 @@ const mgrid_group *mgrid_lua_check_group_of_host(lua_State *L, int i) {
   return g;
 }
 
-static int push_rank(lua_State *L, int64_t rank) {
-  if (rank < 0)
-    lua_pushnil(L);
-  else
-    lua_pushinteger(L, rank);
-  return 1;
-}
-
 static int group_next(lua_State *L) {
   mgrid_lua_check_group(L, 1);
   bool wrap = mgrid_lua_check_wrap(L, 2);
-  return push_rank(L, mgrid_group_beside(mgrid_lua_check_group(L, 1), 1, wrap));
+  return mgrid_lua_push_index(L, mgrid_group_beside(mgrid_lua_check_group(L, 1), 1, wrap));
 }
 static int group_prev(lua_State *L) {
   mgrid_lua_check_group(L, 1);
   bool wrap = mgrid_lua_check_wrap(L, 2);
-  return push_rank(L, mgrid_group_beside(mgrid_lua_check_group(L, 1), -1, wrap));
+  return mgrid_lua_push_index(L, mgrid_group_beside(mgrid_lua_check_group(L, 1), -1, wrap));
 }
 
 /* group:at(position) -> rank of the world | nil. A negative position counts from the end */
 static int group_at(lua_State *L) {
   const mgrid_group *g = mgrid_lua_check_group(L, 1);
   int64_t position = mgrid_lua_check_integer(L, 2);
-  return push_rank(L, mgrid_group_at(g, position < 0 ? position + mgrid_group_size(g) : position));
+  if (position < 0) position += mgrid_group_size(g);
+  return mgrid_lua_push_index(L, mgrid_group_at(g, position));
 }
 
 /* group:position_of(rank) -> position | nil */
 static int group_position_of(lua_State *L) {
   const mgrid_group *g = mgrid_lua_check_group(L, 1);
-  return push_rank(L, mgrid_group_position_of(g, mgrid_lua_check_integer(L, 2)));
+  return mgrid_lua_push_index(L, mgrid_group_position_of(g, mgrid_lua_check_integer(L, 2)));
 }
 
-/* group:shift(dim [, displacement]) -> source, dest. They are positions; nil past an end that is
-** not periodic */
+/* group:shift(dim [, displacement]) -> the positions of the source and the destination; nil past an
+** end of a dim that is not periodic */
 static int group_shift(lua_State *L) {
   mgrid_lua_check_group(L, 1);
   const char *dim = luaL_checkstring(L, 2);
@@ -235,8 +216,8 @@ static int group_shift(lua_State *L) {
   mgrid_error e = MGRID_ERROR_INIT;
   if (mgrid_group_shift(mgrid_lua_check_group(L, 1), dim, displacement, &source, &dest, &e))
     return mgrid_lua_raise_error(L, &e);
-  push_rank(L, source);
-  push_rank(L, dest);
+  mgrid_lua_push_index(L, source);
+  mgrid_lua_push_index(L, dest);
   return 2;
 }
 
@@ -300,11 +281,10 @@ static int group_ranks(lua_State *L) { /* a new list each time */
   return 1;
 }
 
+/* Lua also calls this to compare a Group with another userdata. */
 static int group_eq(lua_State *L) {
   bool both = mgrid_lua_test_own(L, 1, &mgrid_lua_group_key)
-              && mgrid_lua_test_own(
-                  /* Lua also calls this to compare a Group with another userdata */
-                  L, 2, &mgrid_lua_group_key);
+              && mgrid_lua_test_own(L, 2, &mgrid_lua_group_key);
   if (both) {
     const mgrid_group *a = mgrid_lua_check_group(L, 1), *b = mgrid_lua_check_group(L, 2);
     both = a->position == b->position && mgrid_same_group(a->family, a->index, b->family, b->index);
@@ -351,7 +331,7 @@ static const luaL_Reg group_meta[] = {
 static const mgrid_lua_class group_class = { MGRID_LUA_GROUP, group_fields, group_methods,
                                              mgrid_lua_group_use, group_meta };
 
-/* Find an answer. Called with (answers, key). */
+/* missing(answers, key): see lookup.h */
 static int group_missing(lua_State *L) {
   enum { GROUP = lua_upvalueindex(1) };
   const char *key = luaL_checkstring(L, 2);

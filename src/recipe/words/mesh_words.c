@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** mesh_words.c - Mesh for Lua: a grid as one rank sees it. A Mesh is a table with the rank's
-** coordinates by dim, so `pairs` and copies see only these. Its metatable holds the grid and the
-** rank, and answers the rest.
+** mesh_words.c - Mesh for Lua: a rank in a grid. A Mesh is a table with the rank's coordinates by
+** dim, so `pairs` and copies see only these. Its metatable holds the grid and the rank, and has the
+** fields and methods.
 */
 #include "recipe/bind.h"
 
@@ -66,8 +66,7 @@ static int mesh_submesh(lua_State *L) {
   int n = lua_gettop(L) - 1;
   mgrid_chosen c;
   mgrid_error e = MGRID_ERROR_INIT;
-  if (n > MGRID_DIMS_MAX)
-    return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "a grid has at most %d dims", MGRID_DIMS_MAX);
+  mgrid_lua_check_ndims(L, (size_t)n);
   for (int i = 0; i < n; i++) dims[i] = luaL_checkstring(L, i + 2);
   if (mgrid_grid_around(m.grid, m.rank, (size_t)n, dims, coords, &e))
     return mgrid_lua_raise_error(L, &e);
@@ -98,10 +97,8 @@ static const mgrid_lua_class mesh_class = { MGRID_LUA_MESH, mesh_fields, mesh_me
 /* __index of a Mesh, for a name that is not a coordinate. */
 static int mesh_index(lua_State *L) {
   mesh m = check_mesh(L, 1);
-  const char *key = luaL_checkstring(L, 2), *known[MGRID_DIMS_MAX];
-  if (mgrid_lua_class_get(L, &mesh_class, 1, key)) return 1;
-  for (size_t i = 0; i < m.grid->n; i++) known[i] = m.grid->axis[i].name;
-  return mgrid_lua_unknown(L, "dim", key, known, m.grid->n);
+  const char *key = luaL_checkstring(L, 2);
+  return mgrid_lua_class_get(L, &mesh_class, 1, key) ? 1 : mgrid_lua_unknown_dim(L, m.grid, key);
 }
 
 void mgrid_lua_push_mesh_metatable(lua_State *L, const mgrid_grid *g, int64_t rank) {
@@ -123,10 +120,8 @@ void mgrid_lua_push_mesh(lua_State *L, const mgrid_grid *g, int64_t rank, int me
     return;
   }
   lua_createtable(L, 0, (int)g->n);
-  for (size_t i = 0; i < g->n; i++) {
-    lua_pushinteger(L, mgrid_grid_coord(g, rank, i));
-    lua_setfield(L, -2, g->axis[i].name);
-  }
+  for (size_t i = 0; i < g->n; i++)
+    mgrid_lua_set_integer(L, g->axis[i].name, mgrid_grid_coord(g, rank, i));
   lua_pushvalue(L, metatable);
   lua_setmetatable(L, -2);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** options_words.c - the options of a family for Lua. family:with reads them, the evaluation of a
-** recipe sets single ones, moongrid.options() lists them. All use the tables of plan/options.h and
-** plan/nccl_options.h.
+** options_words.c - the options of a family for Lua: family:with reads them, the prelude sets
+** single ones by core.choose, moongrid.options() lists them. All use the tables of plan/options.h
+** and plan/nccl_options.h.
 */
 #include "recipe/bind.h"
 
@@ -22,7 +22,7 @@ static void read_seconds(lua_State *L, const char *name, double *out) {
 
 static void options_read_word(lua_State *L, const mgrid_option *row, const char **out) {
   if (lua_type(L, -1) == LUA_TSTRING) {
-    *out = lua_tostring(L, -1); /* the record will check the word */
+    *out = lua_tostring(L, -1); /* mgrid_choice_make checks the word */
     return;
   }
   lua_pushfstring(L, "option '%s' is", row->name);
@@ -35,23 +35,16 @@ static void options_read_word(lua_State *L, const mgrid_option *row, const char 
   mgrid_lua_raise(L, "%s", lua_tostring(L, -1));
 }
 
-static void options_read_text(lua_State *L, const char *name, const char **out) {
+/* Read a text, which a message describes by `is`. mgrid_choice_make parses it. */
+static void options_read_text(lua_State *L, const char *name, const char *is, const char **out) {
   if (lua_type(L, -1) != LUA_TSTRING)
-    mgrid_lua_raise_as(L, MGRID_BAD_VALUE,
-                       "option '%s' is text such as \"x:4:periodic y:2\", not %s", name,
+    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "option '%s' is %s, not %s", name, is,
                        mgrid_lua_kind(L, -1));
-  *out = lua_tostring(L, -1); /* the record will parse it */
+  *out = lua_tostring(L, -1);
 }
 
-static void options_read_name(lua_State *L, const char *name, const char **out) {
-  if (lua_type(L, -1) != LUA_TSTRING)
-    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "option '%s' is the name of a family, not %s", name,
-                       mgrid_lua_kind(L, -1));
-  *out = lua_tostring(L, -1); /* the record will check it */
-}
-
-/* Read a table { kv = 4194304 } as the text "kv=4194304", which replaces it on the stack. Or read
-** such a text. The record parses and sorts it. */
+/* Read the text "kv=4194304", or a table { kv = 4194304 }, which the text replaces on the stack.
+** mgrid_choice_make parses and sorts it. */
 static void options_read_numbers(lua_State *L, const mgrid_option *row, const char **out) {
   if (lua_istable(L, -1)) {
     int at = lua_gettop(L), keys = at + 1;
@@ -70,7 +63,7 @@ static void options_read_numbers(lua_State *L, const mgrid_option *row, const ch
       if (!lua_isinteger(L, -1))
         mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "'%s' of option '%s' is a whole number, not %s",
                            lua_tostring(L, keys + 2), row->name, mgrid_lua_kind(L, -1));
-      if (n > MGRID_NUMBERS_MAX + 1) break; /* the record will refuse so many */
+      if (n > MGRID_NUMBERS_MAX + 1) break; /* mgrid_choice_make refuses so many */
       lua_pushfstring(L, "%s %s=%I", lua_tostring(L, -3), lua_tostring(L, -2),
                       (LUAI_UACINT)lua_tointeger(L, -1));
       lua_replace(L, -4);
@@ -82,13 +75,10 @@ static void options_read_numbers(lua_State *L, const mgrid_option *row, const ch
     lua_settop(L, at);
   }
 
-  if (lua_type(L, -1) != LUA_TSTRING)
-    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "option '%s' is a table of numbers by name, not %s",
-                       row->name, mgrid_lua_kind(L, -1));
-  *out = lua_tostring(L, -1);
+  options_read_text(L, row->name, "a table of numbers by name", out);
 }
 
-/* Read the value of an NCCL field on the top. */
+/* Read the value on the top as a field of `nccl`. */
 static void options_read_field(lua_State *L, int field, mgrid_nccl_values *v) {
   mgrid_error e = MGRID_ERROR_INIT;
   mgrid_status s = MGRID_OK;
@@ -131,9 +121,11 @@ static void read_option(lua_State *L, const mgrid_option *row, mgrid_options *o,
   case MGRID_OPTION_SECONDS: read_seconds(L, row->name, at); return;
   case MGRID_OPTION_WORD: options_read_word(L, row, at); return;
   case MGRID_OPTION_FIELDS: read_fields(L, row->name, nccl); return;
-  case MGRID_OPTION_SHAPE: options_read_text(L, row->name, at); return;
+  case MGRID_OPTION_SHAPE:
+    options_read_text(L, row->name, "text such as \"x:4:periodic y:2\"", at);
+    return;
   case MGRID_OPTION_NUMBERS: options_read_numbers(L, row, at); return;
-  case MGRID_OPTION_NAME: options_read_name(L, row->name, at); return;
+  case MGRID_OPTION_NAME: options_read_text(L, row->name, "the name of a family", at); return;
   }
 }
 
@@ -157,7 +149,8 @@ void mgrid_lua_check_options(lua_State *L, int i, const mgrid_choice *on, mgrid_
 
 /* ------------------------------------------------- choose(topology, family, ...) */
 
-/* If the text at i, from a command line, is a value of the row's kind, turn it into that value. */
+/* If the value at i is text, such as from a command line, and the option is a flag or a number of
+** seconds, replace the text by its value. */
 static void parse_value(lua_State *L, int i, const mgrid_option *row) {
   static const char *const flags[] = { "false", "0", "true", "1" };
   if (lua_type(L, i) != LUA_TSTRING) return;
@@ -220,11 +213,7 @@ static void push_option(lua_State *L, const mgrid_option *row) {
   if (!row->words) return;
   const char *words[MGRID_WORDS_MAX];
   size_t n = row->words(words);
-  lua_newtable(L);
-  for (size_t i = 0; i < n; i++) {
-    lua_pushstring(L, words[i]);
-    lua_rawseti(L, -2, (lua_Integer)i + 1);
-  }
+  MGRID_LUA_LIST(L, n, lua_pushstring(L, words[i]));
   lua_setfield(L, -2, "words");
 }
 
@@ -241,20 +230,14 @@ static void push_field(lua_State *L, const mgrid_nccl_field *f) {
 }
 
 static void options_push_backend(lua_State *L, const mgrid_descriptor *d) {
-  const struct {
-    const char *name;
-    bool is;
-  } abilities[] = { { "makes", d->native != MGRID_NATIVE_NONE },
-                    { "carries", d->carries },
-                    { "carried", d->carried },
-                    { "exchanges", d->exchanges } };
   lua_createtable(L, 0, 7);
   mgrid_lua_set_string(L, "name", d->name);
   mgrid_lua_set_string(L, "doc", d->doc);
   mgrid_lua_set_integer(L, "timeout", MGRID_TIMEOUT);
-  for (size_t i = 0; i < sizeof abilities / sizeof *abilities; i++) {
-    mgrid_lua_set_boolean(L, abilities[i].name, abilities[i].is);
-  }
+  mgrid_lua_set_boolean(L, "makes", d->native != MGRID_NATIVE_NONE);
+  mgrid_lua_set_boolean(L, "carries", d->carries);
+  mgrid_lua_set_boolean(L, "carried", d->carried);
+  mgrid_lua_set_boolean(L, "exchanges", d->exchanges);
 }
 
 /* moongrid.options() -> three tables: the options of family:with, the fields of its `nccl`, and the

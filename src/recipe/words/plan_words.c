@@ -10,15 +10,13 @@
 #include "recipe/values.h"
 #include "recipe/words/facts.h"
 
-#include <inttypes.h>
 #include <string.h>
 
-/* -------------------------------------------------------------------- saved
-** Saved plans. These are only for Lua programs, because recipes read no files.
+/* -------------------------------------------------------------- saved plans
+** These are only for Lua programs, because recipes read no files.
 */
 
-/* moongrid.is_saved(path [, text]) -> whether the file is a saved plan; if a text is given, whether
-** that is */
+/* moongrid.is_saved(path [, text]) -> whether the file, or the text, is a saved plan */
 static int is_saved(lua_State *L) {
   char head[64];
   size_t n = 0;
@@ -51,8 +49,8 @@ void mgrid_lua_open_saved(lua_State *L) {
 }
 
 /* -------------------------------------------------------------- differences
-** What changes from one plan to another. The answer is collected as JSON first: the library reports
-** each difference while it holds memory, so Lua must not raise there.
+** The changes from one plan to another. They are collected as JSON first, because the library
+** reports each while it holds memory, so Lua must not raise then.
 */
 
 /* Return a grid of a plan as JSON. */
@@ -67,7 +65,7 @@ static json_t *grid_json(const mgrid_content *c, const char *name) {
   return all;
 }
 
-/* Return a family as JSON, without its groups: there may be as many as ranks. */
+/* Return a family as JSON, without its groups, of which there may be as many as ranks. */
 static json_t *plan_family_json(const mgrid_content *c, const char *name) {
   const mgrid_entry *e = &c->entry[mgrid_content_find(c, name)];
   const mgrid_family *f = e->family;
@@ -94,11 +92,11 @@ typedef struct collected {
   mgrid_text text;
 } collected;
 
-/* An mgrid_tell: { kind, what, name, from, to }. */
+/* An mgrid_tell: append { kind, what, name, from, to }. */
 static void collect(void *ud, const mgrid_difference *d) {
   collected *c = ud;
   json_t *change = mgrid_json_pack("{ss%ss}", "kind", &d->sign, (size_t)1, "what", d->what);
-  /* otherwise it is a whole sentence */
+  /* without both, d->name is not a name but the end of a sentence */
   if (d->from || d->to) json_object_set_new(change, "name", json_string(d->name));
   if (d->from && *d->from)
     json_object_set_new(change, "from", value_json(c->was, d->what, d->name, d->from));
@@ -158,14 +156,14 @@ static int new_plan(lua_State *L) {
   return *box ? 1 : mgrid_lua_raise_error(L, &e);
 }
 
-/* A text that is printed. It is returned, or passed to a function in pieces. In a recipe its length
-** is limited and its work is charged. */
+/* A text that the library prints. A method returns it, or passes it in pieces to a function. In a
+** recipe its length is limited and the work is charged. */
 typedef struct printed {
   lua_State *L;
-  int write; /* index of the function; 0: there is none */
+  int write; /* index of the function; 0: the method returns the text */
   mgrid_text text;
-  mgrid_lua_budget *budget;
-  bool long_text, raised;
+  mgrid_lua_budget *budget; /* NULL: not in a recipe */
+  bool long_text, raised;   /* why it stopped: it is too long, or the function has raised */
 } printed;
 
 static printed print_to(lua_State *L, int i) {
@@ -220,7 +218,7 @@ static int push_printed(lua_State *L, mgrid_status s, printed *t, const mgrid_er
   return mgrid_lua_raise_error(L, e);
 }
 
-/* Charge for the questions of json and schedule about all groups. */
+/* Charge for json and schedule, which go through all groups. */
 static void charge_groups(lua_State *L, const mgrid_plan *p) {
   mgrid_budget *budget = mgrid_lua_work(L);
   int64_t led[MGRID_ROUNDS_MAX];
@@ -330,15 +328,15 @@ static int plan_rehearse(lua_State *L) {
   return 2;
 }
 
-/* Count all families with all their parts, because a question about a rank goes through all of
-** them. */
+/* Return the number of nodes of all families; a question about a rank goes through all of them. */
 static int64_t nodes_of(const mgrid_plan *p) {
   int64_t n = 0;
   for (size_t i = 0; i < p->content.nentries; i++) n += p->content.entry[i].family->nodes;
   return n;
 }
 
-/* plan:check() -> members, communicators | nil. It raises if a law of the plan is broken */
+/* plan:check() -> members, communicators (nil: only a sample of the ranks was checked). It raises
+** if a law of the plan is broken */
 static int plan_check(lua_State *L) {
   mgrid_plan_checked c = MGRID_PLAN_CHECKED_INIT;
   mgrid_error e = MGRID_ERROR_INIT;
@@ -374,7 +372,7 @@ static int plan_law(lua_State *L) {
   return 2;
 }
 
-/* tostring of an answer of plan:why. Upvalue: the plan */
+/* tostring of a result of plan:why. Upvalues: the plan, the two ranks */
 static int why_tostring(lua_State *L) {
   mgrid_plan *p = mgrid_lua_check_plan(L, lua_upvalueindex(1));
   mgrid_text t = { 0 };
@@ -389,7 +387,7 @@ static int why_tostring(lua_State *L) {
   return 1;
 }
 
-/* plan:why(a, b) -> how two ranks are connected, as a table; tostring turns it into text */
+/* plan:why(a, b) -> how two ranks are connected, as a table; tostring gives it as text */
 static int plan_why(lua_State *L) {
   mgrid_plan *p = mgrid_lua_check_plan(L, 1);
   int64_t a = mgrid_lua_check_integer(L, 2), b = mgrid_lua_check_integer(L, 3);
@@ -426,7 +424,7 @@ static int plan_dry(lua_State *L) {
   return *box ? 1 : mgrid_lua_raise_error(L, &e);
 }
 
-/* Push what a view creates. The arguments are the view and the plan. */
+/* push_creations(view, plan) -> the list of plan:creates */
 static int push_creations(lua_State *L) {
   const mgrid_view *v = lua_touserdata(L, 1);
   const mgrid_plan *p = lua_touserdata(L, 2);
@@ -549,17 +547,11 @@ static int plan_pairs(lua_State *L) {
 static int plan_notes(lua_State *L) {
   const mgrid_plan *p = mgrid_lua_check_plan(L, 1);
   mgrid_text lines = { 0 };
-  lua_Integer n = 0;
   mgrid_lua_charge(L, 64 * (int64_t)p->content.nitems);
   mgrid_plan_notes(p, true, &lines);
   mgrid_lua_push_text(L, &lines);
-  mgrid_lua_stack(L, 4);
-  lua_newtable(L);
-  for (const char *at = lua_tostring(L, -2), *end; (end = strchr(at, '\n')); at = end + 1) {
-    mgrid_lua_charge(L, 1 << 16); /* ranks that were looked at for this note */
-    lua_pushlstring(L, at, (size_t)(end - at));
-    lua_rawseti(L, -2, ++n);
-  }
+  mgrid_lua_push_lines(L, lua_tostring(L, -1));
+  mgrid_lua_charge_list(L, -1, 1 << 16); /* the ranks that each note has looked at */
   return 1;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** state_words.c - State for Lua: the questions of a trainer.
+** state_words.c - State for Lua: this rank's groups, grids and node.
 */
 #include "recipe/bind.h"
 #include "recipe/words/lookup.h"
@@ -8,8 +8,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* ------------------------------------------------------------ where it runs
-** state.machine: where this rank runs, and how the job is spread over machines. It is read-only.
+/* ------------------------------------------------------------ state.machine
+** Where this rank runs, and how the job is spread over nodes. It is read-only.
 */
 
 static const char *const fields[] = { "name",  "machines",     "index",  "local_size", "local_rank",
@@ -48,8 +48,8 @@ static int machine_pairs(lua_State *L) {
   return 3;
 }
 
-/* Push an empty table whose metatable holds the values. So __newindex sees every assignment, and
-** refuses it. */
+/* Push an empty table whose metatable holds the values, so that __newindex is called for every
+** assignment. */
 static void push_machine(lua_State *L, const mgrid_state *s) {
   static const luaL_Reg meta[] = { { "__newindex", machine_fixed },
                                    { "__pairs", machine_pairs },
@@ -91,8 +91,9 @@ mgrid_state **mgrid_lua_new_state(lua_State *L, bool owned) {
 
 static void free_kept(void *box) { mgrid_state_free(*(mgrid_state **)box); }
 
-/* Freeing a dry state involves no other rank, so it may be garbage-collected. Another userdata, the
-** keeper, does that. Its box still holds the state if Lua skips the finalizer. */
+/* Freeing a dry state involves no other rank, so the state may be garbage-collected: with another
+** userdata, the keeper. If Lua skips the finalizer of the keeper, the keeper's box is still in the
+** list of the budget. */
 void mgrid_lua_keep_dry(lua_State *L, mgrid_state **state, const mgrid_plan *p, int64_t rank,
                         mgrid_error *err) {
   mgrid_state_box *box = (mgrid_state_box *)state;
@@ -136,7 +137,7 @@ static void state_forget(lua_State *L, int answers) {
     lua_pop(L, 1);
     lua_pushvalue(L, -1);
     lua_pushnil(L);
-    lua_rawset(L, answers); /* a walk allows clearing the key that it has returned */
+    lua_rawset(L, answers); /* lua_next allows clearing the key that it has returned */
   }
 }
 
@@ -145,7 +146,7 @@ void mgrid_lua_close_state(lua_State *L, int i) {
   lua_getiuservalue(L, i, MGRID_ANSWERS);
   state_forget(L, -1);
   lua_pop(L, 1);
-  /* If s is NULL, the keeper's finalizer was called by hand, and the keeper frees the state. */
+  /* the state is freed below, so the keeper must not free it again */
   if (box->s && box->kept && lua_getiuservalue(L, i, MGRID_KEEPER) == LUA_TUSERDATA) {
     *(mgrid_state **)mgrid_lua_in_box(lua_touserdata(L, -1)) = NULL;
     lua_pop(L, 1);
@@ -185,12 +186,7 @@ static int state_coord(lua_State *L) {
   const char *grid = luaL_checkstring(L, 2), *dim = luaL_checkstring(L, 3);
   mgrid_error e = MGRID_ERROR_INIT;
   int64_t coord = mgrid_state_coord(mgrid_lua_check_state(L, 1), grid, dim, &e);
-  if (e.status) return mgrid_lua_raise_error(L, &e);
-  if (coord < 0)
-    lua_pushnil(L);
-  else
-    lua_pushinteger(L, coord);
-  return 1;
+  return e.status ? mgrid_lua_raise_error(L, &e) : mgrid_lua_push_index(L, coord);
 }
 
 mgrid_state *mgrid_lua_check_host_state(lua_State *L) {
@@ -212,10 +208,7 @@ static int state_create(lua_State *L) {
   mgrid_lua_check_host_state(L);
   const char *family = luaL_checkstring(L, 2);
   mgrid_error e = MGRID_ERROR_INIT;
-  if (mgrid_state_create(mgrid_lua_check_host_state(L), family, &e))
-    return mgrid_lua_failure(L, &e);
-  lua_pushboolean(L, 1);
-  return 1;
+  return mgrid_lua_done(L, mgrid_state_create(mgrid_lua_check_host_state(L), family, &e), &e);
 }
 
 static int state_close(lua_State *L) {
@@ -225,8 +218,8 @@ static int state_close(lua_State *L) {
   return 0;
 }
 
-/* Freeing a state is collective unless it is dry. Ranks collect garbage at different moments, so
-** only remove an owner here. */
+/* Freeing a state is collective, unless it is dry. Ranks collect garbage at different moments, so
+** this leaves the state until the backend ends. */
 static int state_gc(lua_State *L) {
   mgrid_state_box *box = check_state_box(L, 1);
   if (box->owned && box->s && !box->kept) mgrid_state_abandon(box->s);
@@ -266,8 +259,8 @@ static int state_ngroups(lua_State *L) {
   return 1;
 }
 
-/* Push a new Mesh of a named grid. The caller keeps a reference to the grid, and may change the
-** Mesh's table. The metatable is kept among the answers. */
+/* Push a new Mesh of a named grid, each time, because a program may change its table. The metatable
+** is kept among the answers. */
 static void push_mesh(lua_State *L, int answers, const mgrid_grid *grid, int64_t rank) {
   if (lua_rawgetp(L, answers, grid) == LUA_TNIL) {
     lua_pop(L, 1);
@@ -278,14 +271,14 @@ static void push_mesh(lua_State *L, int answers, const mgrid_grid *grid, int64_t
   mgrid_lua_push_mesh(L, grid, rank, lua_gettop(L));
 }
 
-/* state.tp is a Group or nil; state.dense is the Mesh of a named grid. The State's own fields and
-** methods come first. Called with (answers, key). */
+/* missing(answers, key): see lookup.h. state.tp is a Group or nil; state.dense is the Mesh of a
+** named grid. The State's own fields and methods come first */
 static int state_missing(lua_State *L) {
   enum { STATE = lua_upvalueindex(1) };
   const char *key = luaL_checkstring(L, 2);
 
   if (mgrid_lua_class_get(L, &mgrid_lua_state_class, STATE, key)) {
-    /* These are asked for each time, as any field that may change must be. */
+    /* fields that may change are not kept */
     bool fresh = strcmp(key, "ncomms") == 0 || strcmp(key, "ngroups") == 0
                  || strcmp(key, "plan") == 0;
     if (!fresh) mgrid_lua_keep_answer(L, 1, key);
@@ -308,7 +301,7 @@ static int state_missing(lua_State *L) {
   return 1;
 }
 
-/* Write a line about a membership. A finalizer may have closed the State since the last line. */
+/* Write a line about a group. A finalizer may have closed the State since the last line. */
 static size_t write_membership(lua_State *L, const void *of, size_t i,
                                char line[MGRID_LUA_COLUMNS + 1]) {
   const mgrid_group *g = &mgrid_lua_check_state(L, 1)->group[i];

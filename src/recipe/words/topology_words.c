@@ -66,8 +66,8 @@ static void weigh_topology(lua_State *L, int i) {
                   sizeof(mgrid_topology) + 2 * names * sizeof(mgrid_entry) + c->held);
 }
 
-/* Put the Family f, or the grid g, under that name. `again`: f is there already and gets other
-** options (t.x = t.x:with { ... }). */
+/* Put the Family f, or else the grid g, under this name. `again`: the name has this family already,
+** which gets the options of f, as by t.x = t.x:with { ... }. */
 MGRID_APART static void topology_put(lua_State *L, mgrid_topology *t, const char *name,
                                      const mgrid_lua_family *f, bool again, mgrid_grid *g) {
   mgrid_error e = MGRID_ERROR_INIT;
@@ -77,14 +77,14 @@ MGRID_APART static void topology_put(lua_State *L, mgrid_topology *t, const char
   if (s) mgrid_lua_raise_error(L, &e);
 }
 
-/* Return the module that has values of this class for a topology. NULL: there is none. */
+/* Return the module whose items have the class of this value. NULL: there is none. */
 static const mgrid_lua_module *topology_module_of(lua_State *L, int value) {
   const mgrid_lua_module *const *s = mgrid_lua_modules;
   while (*s && !((*s)->class && luaL_testudata(L, value, (*s)->class))) s++;
   return *s;
 }
 
-/* Push "families, grids and tensors". */
+/* Push the kinds of contents of a topology, "families, grids and tensors". */
 static const char *push_all_kinds(lua_State *L) {
   int left = 0;
   for (const mgrid_lua_module *const *s = mgrid_lua_modules; *s; s++) left += (*s)->kind != NULL;
@@ -142,8 +142,8 @@ static int topology_newindex(lua_State *L) {
   return 0;
 }
 
-/* Push the Family, Grid or other value of that name in the topology at 1. If a host has added it,
-** it has no value yet, and gets one. False: there is none, and nothing is pushed. */
+/* Push the Family, Grid or other value of this name in the topology at 1. A family or grid that a
+** host has added first gets such a value. False: there is none, and nothing is pushed. */
 static bool push_named(lua_State *L, const mgrid_content *c, const char *name) {
   lua_getiuservalue(L, 1, 1);
   int type = lua_getfield(L, -1, name);
@@ -165,8 +165,8 @@ static bool push_named(lua_State *L, const mgrid_content *c, const char *name) {
   return true;
 }
 
-/* t:has "x": whether there is a family, grid or item x. No family can be called "has", because a
-** State also has this method. */
+/* t:has "x": whether there is a family, grid or item x. A State has this method, too, so no family
+** can be called "has" */
 static int topology_has(lua_State *L) {
   mgrid_topology *t = mgrid_lua_check_topology(L, 1);
   lua_pushboolean(L, push_named(L, &t->content, luaL_checkstring(L, 2)));
@@ -191,9 +191,9 @@ static int topology_index(lua_State *L) {
   return mgrid_lua_unknown(L, "family", name, known, n);
 }
 
-/* Upvalues: the names of the families when the loop started; how many of them were visited. The
-** body of the loop may remove families. */
-static int topology_next(lua_State *L) { /* topology -> name, Family */
+/* next(topology) -> name, Family. Upvalues: the names of the families when the loop started, since
+** its body may remove some; the number of names that were visited */
+static int topology_next(lua_State *L) {
   mgrid_topology *t = mgrid_lua_check_topology(L, 1);
   lua_Integer i = lua_tointeger(L, lua_upvalueindex(2));
   while (lua_rawgeti(L, lua_upvalueindex(1), ++i) == LUA_TSTRING) {
@@ -232,19 +232,14 @@ static int topology_tostring(lua_State *L) {
   return 1;
 }
 
-/* ------------------------------------------------ families at the same time
-** Which families of a topology are used at the same time.
+/* -------------------------------------------------------------- concurrent
+** Families of a topology that are used at the same time.
 */
 
-/* Raise with the position in the third argument, "file:line: ", if there is one; else with that of
-** Lua. */
+/* Raise with the position at 3, "file:line: ", if there is one; else with that of the caller. */
 static int topology_fail(lua_State *L, mgrid_status status, const char *text) {
-  if (lua_type(L, 3) != LUA_TSTRING) return mgrid_lua_raise_as(L, status, "%s", text);
-  mgrid_lua_note(L, status, text);
-  lua_pushvalue(L, 3);
-  lua_pushstring(L, text);
-  lua_concat(L, 2);
-  return lua_error(L);
+  return lua_type(L, 3) == LUA_TSTRING ? mgrid_lua_raise_at(L, lua_tostring(L, 3), status, text)
+                                       : mgrid_lua_raise_as(L, status, "%s", text);
 }
 
 static int no_list(lua_State *L, const char *what) {
@@ -274,7 +269,7 @@ static void topology_put_list(lua_State *L, int i, mgrid_topology *t) {
   mgrid_error e = MGRID_ERROR_INIT;
   for (size_t k = 0; k < n; k++) {
     lua_rawgeti(L, i, (lua_Integer)k + 1);
-    names[k] = lua_tostring(L, -1); /* the list holds it */
+    names[k] = lua_tostring(L, -1); /* the list keeps it alive */
     lua_pop(L, 1);
   }
   mgrid_budget *budget = mgrid_lua_work(L);

@@ -10,9 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* -------------------------------------------------- families by their modes
-** world:modes makes a family from its modes.
-*/
+/* -------------------------------------------------------------- world:modes */
 
 /* Read the modes {size, stride} in field `name` of the table at 2. Return their number. */
 static size_t check_modes(lua_State *L, const char *name, mgrid_mode *modes, size_t most) {
@@ -88,9 +86,9 @@ static int world_modes(lua_State *L) {
 static const luaL_Reg layouts[] = { { "modes", world_modes }, { NULL, NULL } };
 
 /* --------------------------------------------------- lists of ranks as text
-** Turn lists of ranks as Python prints them, "[[0, 1], [2, 3]]", into a Lua table, because a user
-** who ports a system pastes what its loops print. Also accepted: one list on each line; tuples;
-** range(0, 8, 2); the words around an array or a tensor; and numpy's blanks instead of commas.
+** A user who ports a system pastes the lists of ranks that its loops print. This turns such a text,
+** "[[0, 1], [2, 3]]", into a Lua table. It also accepts one list on each line; tuples;
+** range(0, 8, 2); array(...) and tensor(...); spaces instead of commas, as numpy prints them.
 */
 
 typedef struct reader {
@@ -100,7 +98,7 @@ typedef struct reader {
   int words;     /* how many words such as list(tuple(... are open around the current value */
 } reader;
 
-/* Raise with the position in the text, as Python's parser would: its line, and the text there. */
+/* Raise that something else is expected here. Name the line of the text, and quote the text. */
 static int world_stuck(const reader *r, const char *expected) {
   int line = 1;
   for (const char *p = r->text; p < r->p; p++) line += *p == '\n';
@@ -111,6 +109,7 @@ static int world_stuck(const reader *r, const char *expected) {
 /* Skip what separates values. */
 static void pasted_skip(reader *r) { r->p += strspn(r->p, " \t\r\n,"); }
 
+/* Skip this word, if it is next. */
 static bool world_word(reader *r, const char *name) {
   size_t len = strlen(name);
   if (strncmp(r->p, name, len) != 0 || mgrid_is_letter(r->p[len]) || mgrid_is_digit(r->p[len]))
@@ -130,7 +129,7 @@ static lua_Integer world_integer(reader *r) {
   return n;
 }
 
-/* Append the numbers of "(0, 8, 2)", which stands after the word range, to the table on the top. */
+/* Read "(0, 8, 2)" after the word range. Append its numbers to the table on the top. */
 static void range(reader *r) {
   lua_Integer n[3] = { 0, 0, 1 }, given = 0, at = (lua_Integer)lua_rawlen(r->L, -1);
   if (*r->p++ != '(') r->p--, world_stuck(r, "'(' of range");
@@ -150,8 +149,8 @@ static void range(reader *r) {
   pasted_skip(r);
 }
 
-/* Append the values up to `close` to the table on the top: numbers, and at the first level
-** tables. */
+/* Append the values up to the character `close` to the table on the top: tables, and from level 1
+** on also numbers. */
 static void items(reader *r, char close, int level) {
   for (pasted_skip(r); *r->p != close;) {
     bool wrapped = world_word(r, "list") || world_word(r, "tuple") || world_word(r, "array")
@@ -185,8 +184,7 @@ static void items(reader *r, char close, int level) {
   pasted_skip(r);
 }
 
-/* Replace the text at i by a table. It has lists of ranks below `world`, as Python prints them. May
-** raise. */
+/* Replace the text at i by a table of lists of ranks below `world`. May raise. */
 static void read_pasted(lua_State *L, int i, int64_t world) {
   reader r = { L, lua_tostring(L, i), NULL, world, 0 };
   mgrid_lua_charge(L, (int64_t)lua_rawlen(L, i));
@@ -215,7 +213,7 @@ static int64_t size_of(const mgrid_lua_world *w) {
   return w->order ? w->order->size : w->window.size;
 }
 
-/* Give a World an order, and take the order over. NULL: raise the error. */
+/* Give a World an order, and take ownership of the order. If it is NULL, raise the error. */
 static int set_order(lua_State *L, mgrid_lua_world *box, mgrid_family *order,
                      const mgrid_error *e) {
   bool plain;
@@ -260,7 +258,7 @@ static int world_window(lua_State *L) {
   return set_order(L, box, mgrid_order_list(w->window, size, ranks, &e), &e);
 }
 
-/* Raise unless all ranks of the order are ranks of the World. */
+/* Raise unless all ranks of `part` are ranks of w. */
 static void check_within(lua_State *L, const mgrid_lua_world *w, const mgrid_lua_world *part) {
   const mgrid_window *in = &w->window, *of = &part->window;
   if (of->world != in->world)
@@ -300,7 +298,7 @@ static void call_for_each(lua_State *L, int fn, int64_t size) {
   lua_replace(L, fn);
 }
 
-/* Push the World at 1 in another order: that of the list of n ranks, or of the family, at 2. */
+/* Push the World at 1 in the order of the family f, or for NULL of the list of n ranks at 2. */
 MGRID_APART static int order_of(lua_State *L, const mgrid_lua_family *f, int64_t n) {
   const mgrid_lua_world *w = mgrid_lua_check_world(L, 1);
   mgrid_lua_world *box = mgrid_lua_new_world(L);
@@ -336,8 +334,8 @@ MGRID_APART static int order_of(lua_State *L, const mgrid_lua_family *f, int64_t
   return 1;
 }
 
-/* world:order(list) and (function(position, size)): O(size log(size)). (family of one group):
-** O(modes) if it is strided */
+/* world:order(list), world:order(function(position, size)): O(size log(size)).
+** world:order(family of one group): O(modes) if it is strided */
 static int world_order(lua_State *L) {
   const mgrid_lua_world *w = mgrid_lua_check_world(L, 1);
   const mgrid_lua_family *f = mgrid_lua_test_box(L, 2, MGRID_LUA_FAMILY);
@@ -484,7 +482,7 @@ static int new_world(lua_State *L) {
   return 1;
 }
 
-/* Refuse arithmetic and comparison with a World; usually its size is meant. */
+/* Refuse arithmetic and comparison with a World, where a recipe means its size. */
 static int no_number(lua_State *L) {
   return mgrid_lua_raise_as(L, MGRID_BAD_VALUE,
                             "a World is not a number; world.size is its number of ranks");

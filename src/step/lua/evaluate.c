@@ -70,7 +70,7 @@ static int evaluate_body(lua_State *L) {
 static mgrid_status evaluate_rank(mgrid_runtime *rt, step_writer *w, mgrid_step *s, int64_t rank,
                                   mgrid_error *err) {
   mgrid_step_writer_begin(w, s, rank);
-  mgrid_status status = mgrid_runtime_call(rt, evaluate_body, w, 0, err);
+  mgrid_status status = mgrid_runtime_call(rt, evaluate_body, w, err);
   if (lua_rawgetp(rt->L, LUA_REGISTRYINDEX, &anchor_key) == LUA_TUSERDATA)
     ((step_anchor *)lua_touserdata(rt->L, -1))->writer = NULL;
   lua_settop(rt->L, 0);
