@@ -33,7 +33,7 @@
 **   moongrid_tensor.h     tensors, and moves from one layout to another
 **   moongrid_machine.h    where ranks run: machines, their domains, what groups cross
 **   moongrid_step.h       what travels in a step, proved free of deadlock
-**   moongrid_survive.h    ranks are lost, and the job goes on: spares, what it becomes
+**   moongrid_survive.h    lost ranks: spares, how the job goes on without them, ranks that join
 ** Functions with types of MPI, NCCL or Lua are in moongrid_mpi.h, moongrid_nccl.h and
 ** moongrid_lua.h. In C++ moongrid_cpp.h is for functions of the host that may throw.
 **
@@ -55,12 +55,12 @@
 **   *err (which may be NULL). Nothing is half made: the arguments are unchanged, output pointers
 **   are NULL, numbers 0 or -1, texts "". Only a topology changes: it is broken then
 **   (mgrid_topology_new). The caller owns the error and begins with MGRID_ERROR_INIT. The error
-**   keeps the first failure until mgrid_error_clear; later calls do not change it. So you may chain
-**   calls and check once, at the end. A call that gets NULL because an earlier call failed returns
-**   NULL, -1 or MGRID_USAGE, and leaves *err alone. A question to NULL answers NULL, -1, 0, false
-**   or "". Any other pointer may be NULL only where the call says so. Else the call returns
-**   MGRID_USAGE, and the message names the pointer. The library never prints, exits or aborts,
-**   except in the places where MPI does not return (mgrid_on_deadline).
+**   keeps the first failure until mgrid_error_clear. So you may chain calls and check once, at the
+**   end. A call that gets NULL because an earlier call failed returns NULL, -1 or MGRID_USAGE, and
+**   leaves *err alone. A question to NULL answers NULL, -1, 0, false or "". Any other pointer may be
+**   NULL only where the call says so. Else the call returns MGRID_USAGE, and the message names the
+**   pointer. The library never prints, exits or aborts, except while it waits for a call of MPI that
+**   does not return (mgrid_on_deadline).
 **
 ** OWNERSHIP
 **   An object of a constructor (_new, mgrid_grid_along, mgrid_family_..., mgrid_materialize, ...)
@@ -74,11 +74,12 @@
 **
 ** STRUCTS
 **   A struct that the host allocates, for arguments or results, begins with `size`, which its
-**   ..._INIT macro sets. In a struct for arguments, zero means the default of a field, or that a
-**   field which the call needs is not given. So a host without macros clears the struct and sets
-**   `size`. A host built with an older header gets the fields that it knows. MGRID_BAD_STRUCT: the
-**   struct has no size, or it is larger than this library knows and the rest is not zero. An
-**   mgrid_error is not checked in this way. mgrid_dim, mgrid_window and mgrid_mode never change.
+**   ..._INIT macro sets. In a struct for arguments, a field that is zero has its default, or counts
+**   as missing if it has none. So a host without macros clears the struct and sets `size`. A host
+**   built with an older header gets the fields that it knows. MGRID_BAD_STRUCT: `size` is not set,
+**   or the struct is of a later version, and a field that this library does not know is not zero. An
+**   mgrid_error is not checked in this way. mgrid_dim, mgrid_window and mgrid_mode never get new
+**   fields.
 **
 ** THREADS
 **   There is no global mutable state.
@@ -97,19 +98,20 @@
 ** LIMITS. More is refused; a recipe that spends its budget ends with MGRID_LIMIT.
 **   ranks of a world                                   2^31 - 1
 **   dims of a grid; modes of a family; tensor's axes   64; 30; 8
-**   families made of families, levels; parts of one    64; 4096
+**   families made of families: depth; parts of one     64; 4096
 **   rounds of a cover, and so groups of a rank in it   1024
-**   ranks of a plan that are all checked, else sampled 2^20
+**   ranks that mgrid_plan_check checks without samples 2^20
 **   a name of a dim, grid, family, tensor or axis      31 bytes
 **   a file that is read; a text in a recipe            2^20 bytes
 **   values in a table that is copied, or in JSON       2^18, 32 deep, 2^22 bytes of text
 **   values of a call's mgrid_arg                       2^18, tables 16 deep, 2^22 bytes of text
-**   names in all lists of concurrent families          4096
+**   names in all lists of mgrid_topology_concurrent    4096
 **   a recipe: memory, instructions                     64 MiB, 200 million (mgrid_limits)
 **   a recipe: processor time to load and plan it       10 s (mgrid_limits)
 **   a query, setting or policy: processor time         2 s (mgrid_limits)
-**   a step: each of evaluation, proof and price        as a plan of its recipe, and 256 MiB
-**   a machine: names in lists of a file; its numbers   2^18 and one for each byte; 2^22, ranks 2^24
+**   a step: its evaluation, its proof, its price       each as a plan of its recipe; 256 MiB of memory
+**   a machine: names in lists of its file              2^18 and one for each byte
+**   a machine: numbers of domains; listed ranks        2^22; 2^24
 **   a recipe's nested brackets, blocks, calls from C   200 levels in all
 ** A thread that calls the library needs 256 KiB of stack, whatever the recipe. With the bundled
 ** recipes 64 KiB are enough.
@@ -131,7 +133,7 @@
 #else
 #define MGRID_API
 #endif
-#ifndef MGRID_INLINE /* libmoongrid has those of this header, too, for hosts without a C compiler */
+#ifndef MGRID_INLINE /* libmoongrid exports these functions, too, for hosts without a C compiler */
 #define MGRID_INLINE static inline
 #endif
 
@@ -144,8 +146,8 @@ MGRID_API const char *mgrid_version(void);
 
 /* ------------------------------------------------------------------ errors */
 
-/* The kinds of errors. Values and meanings never change. status / 100 is the exit code of the
-** command, and the kind of the error: also of a status that a later version adds. */
+/* The kinds of errors. Values and meanings never change. status / 100 is a wider kind of error, and
+** the exit code of the command; this will also hold for each status of a later version. */
 typedef enum mgrid_status {
   MGRID_OK = 0,
 
@@ -158,8 +160,9 @@ typedef enum mgrid_status {
   MGRID_OVERFLOW = 104,     /* sizes whose product or sum does not fit */
   MGRID_DUPLICATE = 105,    /* a name, rank or parameter given twice */
 
-  MGRID_USAGE = 200, /* a wrong call: an argument that no program should pass, such as NULL */
-  /* a struct without its size, or one of a later version with new fields set */
+  /* a wrong call: an argument that a correct program never passes, such as NULL */
+  MGRID_USAGE = 200,
+  /* a struct without its size, or of a later version with new fields set */
   MGRID_BAD_STRUCT = 201,
   /* the object is in a wrong state: loaded already, not created yet, of another recipe */
   MGRID_NOT_NOW = 202,
@@ -177,14 +180,14 @@ typedef enum mgrid_status {
   MGRID_LOST_RANK = 404,
   MGRID_OTHER_RANK = 405, /* another rank failed first; it has the reason */
   MGRID_UNPROVED = 406,   /* a communicator or a schedule is not what the plan says */
-  /* a proof ended and nothing was computed: kernels do not run here, so nothing is proved or
-  ** refuted */
+  /* the calls of a proof ended but wrote nothing, because kernels do not run here; nothing is
+  ** proved or refuted */
   MGRID_NO_KERNEL = 407,
 
   MGRID_DISAGREE = 500 /* ranks do not have the same plan, recipe or result */
 } mgrid_status;
 
-/* Return a few words for a status, "out of range"; never NULL, static. */
+/* Return a few words for a status, such as "out of range". They are static, and never NULL. */
 MGRID_API const char *mgrid_status_text(mgrid_status status);
 
 enum { MGRID_MISSING_SHOWN = 8 };
@@ -194,11 +197,11 @@ typedef struct mgrid_error {
   mgrid_status status;
   int line;       /* of the recipe, or 0 */
   char file[200]; /* of the recipe, or "" */
-  /* one line, which begins with file:line: if the error has a place in a recipe. If Lua cannot read
+  /* one line. It begins with "file:line:" if the error has a place in a recipe. If Lua cannot parse
   ** a recipe, there are two more lines: the recipe's line, and a caret below the place */
   char message[1024];
-  /* The rest is set for MGRID_TIMED_OUT and MGRID_LOST_RANK, where the library knows it. The
-  ** message says the same. */
+  /* The other fields are set for MGRID_TIMED_OUT and MGRID_LOST_RANK, if their values are known.
+  ** The message has the same facts. */
   int64_t nmissing;                     /* how many ranks did not come to a call, or are lost */
   int64_t missing[MGRID_MISSING_SHOWN]; /* the first of them */
   double waited;                        /* seconds that this rank waited for them */
@@ -229,7 +232,7 @@ typedef struct mgrid_hooks {
   void *ud;    /* first argument of both functions */
   /* As realloc: resize `block` from `was` to `bytes` bytes, and return it. If there is no memory,
   ** return NULL and leave the block unchanged. block NULL: a new block. bytes 0: free it, return
-  ** NULL. A runtime uses this for its Lua heap, a backend for states, handles and members of
+  ** NULL. A runtime uses `allocate` for its Lua heap, a backend for states, handles and members of
   ** communicators. */
   void *(*allocate)(void *ud, void *block, size_t was, size_t bytes);
   /* Log one line; it has no newline at its end. */

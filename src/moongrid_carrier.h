@@ -12,31 +12,32 @@
 extern "C" {
 #endif
 
-/* Functions of a host without MPI by which its ranks reach each other, over something that it has
-** already: torch's store, the TCP store of a trainer, etcd, or a folder that all ranks see.
+/* Functions of a host without MPI, by which its ranks exchange messages over a service that the
+** host already has: torch's store, the TCP store of a trainer, etcd, or a folder that all ranks
+** see.
 **
 ** Give `put` and `get`, a store of named values, or `send` and `recv`, messages between two ranks,
-** or both pairs; the other entries may be NULL. The library builds what is missing on the rest: a
-** message is a value that one rank puts and another gets, and a call over all ranks goes along a
-** tree of messages.
+** or both pairs; the other functions may be NULL. The library replaces those: without `send`, a
+** message is a value that one rank puts and another gets; without `allgather`, a call over all
+** ranks goes along a tree of messages.
 **
 ** A function is called in the thread of the moongrid call that needs it. It may block for `seconds`
 ** (0: look once; INFINITY: no limit). It returns MGRID_OK, or MGRID_TIMED_OUT after that time. Any
-** other status means that it has failed for good: the moongrid call fails as well, with the text of
-** `reason`. None may call moongrid. Values are small: 8 to about 100 bytes, 8 bytes per rank once
-** if ranks are on several machines, and texts of plans if ranks disagree. Unless a call fails,
-** moongrid receives every message that it sends. */
+** other status is final: the moongrid call fails, too, with the text of `reason`. None of the
+** functions may call moongrid. Values have 8 to about 100 bytes. Only two are larger: a list with 8
+** bytes for each rank, once, if ranks are on several machines; and texts of plans, if ranks
+** disagree. Unless a call fails, moongrid receives every message that it sends. */
 typedef struct mgrid_carrier {
   size_t size; /* sizeof(mgrid_carrier) */
   void *ud;    /* first argument of all functions */
   int64_t rank, world;
-  /* seconds that a call over all ranks may take, unless a backend over this one has its own; 0:
-  ** MGRID_TIMEOUT */
+  /* seconds that a call over all ranks may take, unless a backend over this carrier sets a timeout;
+  ** 0: MGRID_TIMEOUT */
   double timeout;
-  bool by_rank; /* `get` must know which rank put the key, as in PMIx */
+  bool by_rank; /* `get` needs the rank that puts the key, as PMIx does */
   /* Store a value. A key begins with "moongrid." and has letters, digits, '.' and '-', at most 127
-  ** characters; a host with several jobs in one store puts the name of the job before it. A second
-  ** put replaces the value. */
+  ** characters; a host with several jobs in one store puts the name of the job before the key. A
+  ** second put replaces the value. */
   mgrid_status (*put)(void *ud, const char *key, const void *data, size_t bytes);
   /* Wait until the key exists, and copy its value, which has `bytes` bytes. Readers never see half
   ** a value. from: the rank that puts it, or -1 for any rank; never -1 with by_rank. */
@@ -48,23 +49,23 @@ typedef struct mgrid_carrier {
   ** - 1. Messages of one tag between two ranks arrive in order. */
   mgrid_status (*send)(void *ud, int64_t to, int tag, const void *data, size_t bytes,
                        double seconds);
-  /* Receive the next message of that rank and tag, which has `bytes` bytes. After MGRID_TIMED_OUT a
-  ** later call may receive it. */
+  /* Receive the next message from a rank with a tag; it has `bytes` bytes. If it comes after
+  ** MGRID_TIMED_OUT, a later call may receive it. */
   mgrid_status (*recv)(void *ud, int64_t from, int tag, void *data, size_t bytes, double seconds);
-  /* Gather over all ranks: all is [world * bytes], this rank's part at rank * bytes; mine and all
-  ** do not overlap. bytes 0: a barrier. All ranks make these calls in one order, and none after a
-  ** call that failed. NULL: along the tree. */
+  /* Gather `bytes` bytes of each rank, in the order of ranks, in `all`; mine and all do not
+  ** overlap. bytes 0: a barrier. All ranks make these calls in one order, and none after a call
+  ** that failed. NULL: along the tree. */
   mgrid_status (*allgather)(void *ud, const void *mine, void *all, size_t bytes, double seconds);
   /* Return why the last call failed, in a few words; valid until the next call. */
   const char *(*reason)(void *ud);
-  void (*close)(void *ud); /* the backend ends, and calls nothing more */
+  void (*close)(void *ud); /* the backend has ended, and makes no more calls */
 } mgrid_carrier;
 #define MGRID_CARRIER_INIT \
   { sizeof(mgrid_carrier), NULL, -1, 0, 0, false, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL }
-/* Open a backend over the host's carrier. By itself it makes no communicators: ranks agree on
+/* Open a backend over the host's carrier. This backend makes no communicators: ranks agree on
 ** plans, and a state answers questions; a family with backend "mpi" is MGRID_REFUSED.
-** mgrid_backend_over makes NCCL's communicators over it. A call over all ranks fails if ranks do
-** not arrive by the deadline, and names them; after that the backend cannot be used. The struct is
+** mgrid_backend_over makes NCCL's communicators over it. If ranks do not arrive by the deadline, a
+** call over all ranks fails and names them; the backend cannot be used afterwards. The struct is
 ** copied; ud outlives the backend. MGRID_OUT_OF_RANGE for a wrong rank or world, MGRID_USAGE if
 ** both pairs of functions are missing. Local. Several backends may use one store if all ranks open
 ** them in the same order. When the backend is freed, ranks wait for each other for about 5 seconds

@@ -128,32 +128,33 @@ MGRID_API mgrid_status mgrid_family_split(const mgrid_family *f, int64_t k, bool
 /* Cut each group into segments: the first sizes[0] members, then sizes[1], and so on. The segments
 ** of a group follow each other in the order of the result. The sizes sum to the group size, or one
 ** is MGRID_FILL and takes the rest. The groups of f must share no ranks and have one size (in a
-** union, one size in each family). O(n) time and memory in any world. A query of the result costs
-** O(log n) more than one of f. If all sizes are equal, the result is that of mgrid_family_split. */
+** union, one size in each family). O(n) time and memory in any world. A question to the result
+** costs O(log n) more than to f. If all sizes are equal, the result is that of
+** mgrid_family_split. */
 MGRID_API mgrid_family *mgrid_family_segments(const mgrid_family *f, size_t n, const int64_t *sizes,
                                               mgrid_error *err);
 /* Split several times. out[i] gets the family of level i, whose groups have sizes[i] ranks; level 0
 ** is the innermost. The product of the n sizes must be the group size; `out` has room for n
-** families. In the order of a level's groups the positions below the level vary first, then the
-** runs of a group, then the groups of f. */
+** families. The groups of a level are in this order: the positions below the level vary first, then
+** the runs of a group, then the groups of f. */
 MGRID_API mgrid_status mgrid_family_levels(const mgrid_family *f, size_t n, const int64_t *sizes,
                                            mgrid_family **out, mgrid_error *err);
 /* Keep n positions of every group, in the given order. A negative position counts from the end. A
 ** position that is given twice counts once. */
 MGRID_API mgrid_family *mgrid_family_pick(const mgrid_family *f, size_t n, const int64_t *positions,
                                           mgrid_error *err);
-/* Pick positions by a function of the group size. It writes at most `cap` positions and returns
-** their number, or fills *err and returns -1. Its result must depend on `size` alone. */
+/* Pick positions by a function of the group size. The function writes at most `cap` positions and
+** returns their number, or fills *err and returns -1. Its result must depend on `size` alone. */
 typedef int64_t (*mgrid_pick_fn)(void *ud, int64_t size, int64_t *positions, int64_t cap,
                                  mgrid_error *err);
 MGRID_API mgrid_family *mgrid_family_pick_by(const mgrid_family *f, mgrid_pick_fn fn, void *ud,
                                              mgrid_error *err);
 /* Keep the groups whose ranks are all at fixed coordinates of a grid, in the order of f. `coords`
-** has mgrid_grid_ndims(g) elements: coords[i] is the coordinate in dim i, or -1 for any. So pp 0
-** keeps the groups of tp in the first stage. f may be made of another grid; a rank outside g has no
-** coordinates. The error is MGRID_REFUSED if no group is left, for example because a fixed dim
-** varies inside the groups. O(modes) for a strided family and a grid over a window; else
-** O(members), and explicit lists if the kept groups follow no rule. */
+** has mgrid_grid_ndims(g) elements: coords[i] is the coordinate in dim i, or -1 for any. For
+** example, with f along tp, pp = 0 keeps the groups in the first stage. f may be made from another
+** grid; a rank outside g is at no coordinates. The error is MGRID_REFUSED if no group is left, for
+** example because a fixed dim varies inside the groups. O(modes) for a strided family and a grid
+** over a window; else O(members), and explicit lists if the kept groups follow no rule. */
 MGRID_API mgrid_family *mgrid_family_where(const mgrid_family *f, const mgrid_grid *g,
                                            const int64_t *coords, mgrid_error *err);
 /* Reorder the groups: group i of the result is group order[i] of f. `order` lists all n groups,
@@ -167,8 +168,8 @@ MGRID_API mgrid_family *mgrid_family_renumber(const mgrid_family *f, size_t n, c
 MGRID_API mgrid_family *mgrid_family_select(const mgrid_family *f, size_t n, const int64_t *groups,
                                             mgrid_error *err);
 /* Join every n consecutive groups into one: the members of the first, then those of the second, and
-** so on. In a union, groups are counted over all its families. If groups of two of these families
-** are joined, the result is explicit lists, O(members). */
+** so on. In a union, groups are counted over all its families. If a new group has groups of two of
+** these families, the result is explicit lists, O(members). */
 MGRID_API mgrid_family *mgrid_family_bundle(const mgrid_family *f, int64_t n, mgrid_error *err);
 /* Make a pair of the ranks at positions i and i + step of every group. `wrap` adds the pairs around
 ** the end. Each pair occurs once, so a ring of two ranks is one pair. The result is a cover: a rank
@@ -232,10 +233,10 @@ typedef enum mgrid_coverage {
 MGRID_API mgrid_family *mgrid_family_table(mgrid_window window, int64_t ngroups,
                                            const int64_t *starts, const int64_t *ranks,
                                            mgrid_coverage declared, mgrid_error *err);
-/* Change every group by a function. It gets n members in `ranks`, replaces them by at most `cap`
-** others, and returns their number, or fills *err and returns -1. The new groups must share no
-** ranks, unless f is a cover. The result is explicit lists, O(world), or a strided family if they
-** follow modes. */
+/* Change every group by a function. The function gets n members in `ranks`, replaces them by at
+** most `cap` others, and returns their number, or fills *err and returns -1. The new groups must
+** share no ranks, unless f is a cover. The result is explicit lists, O(world), or a strided family
+** if they follow modes. */
 typedef int64_t (*mgrid_map_fn)(void *ud, int64_t group, int64_t *ranks, int64_t n, int64_t cap,
                                 mgrid_error *err);
 MGRID_API mgrid_family *mgrid_family_map(const mgrid_family *f, mgrid_map_fn fn, void *ud,

@@ -4,10 +4,10 @@
 **
 **     luaL_requiref(L, "moongrid", mgrid_lua_open, 0);
 **
-** It is in libmoongrid_lua, which such a host links beside libmoongrid and the liblua5.4.so of its
-** state (pkg-config moongrid_lua; for 5.5 build it with make LUAV=5.5). Scripts find the same by
-** `require "moongrid"`. Recipes never run in the host's state: each mgrid_runtime has one of its
-** own.
+** The module is in libmoongrid_lua, which such a host links beside libmoongrid and the liblua5.4.so
+** of its state (pkg-config moongrid_lua; for 5.5 build it with make LUAV=5.5). Scripts get the same
+** module by `require "moongrid"`. Recipes never run in the host's state: each mgrid_runtime has a
+** Lua state of its own.
 */
 #ifndef MOONGRID_LUA_H
 #define MOONGRID_LUA_H
@@ -23,8 +23,7 @@ struct lua_State;
 /* A lua_CFunction: push the table of the module, return 1. Raise in L if out of memory. */
 MGRID_API int mgrid_lua_open(struct lua_State *L);
 
-/* Hand an object to scripts: push its userdata, nil for NULL, and return 1. `class_name` is that of
-** the userdata:
+/* Hand an object to scripts: push its userdata, nil for NULL, and return 1. The classes are
 **     "Grid" of an mgrid_grid
 **     "Family" of an mgrid_family
 **     "Topology" of an mgrid_topology
@@ -34,16 +33,17 @@ MGRID_API int mgrid_lua_open(struct lua_State *L);
 **     "Group" of an mgrid_group
 **     "Job" of an mgrid_backend
 **     "Recipe" of an mgrid_runtime
-** The object must be of that type. The userdata is one more owner, so host and script may free
-** theirs in any order. If out of memory, for another class, or before mgrid_lua_open in L, it
-** raises in L and leaks nothing.
+** `object` must be of the type of the class. The userdata is one more owner, so host and script may
+** give up their owners in any order. The call raises in L, and leaks nothing, if memory runs out,
+** for another class, or before mgrid_lua_open in L.
 **
-** A state: the script gives up its owner by state:close(), which is collective if it is the last
-** one. If Lua collects the State instead, the state stays until the backend ends. A group keeps its
-** state. Over a backend `job:materialize(plan)` makes states. A family has no options; a topology
-** or plan has those of its families. Host and script may both change a topology. A runtime is a
-** Recipe as mg.load returns it, but with the limits, hooks and functions that the host gave it
-** (mgrid_runtime_function). If another copy of libmoongrid_lua made the runtime, this raises. */
+** A script gives up a State by state:close(), which is collective if the script is the last owner.
+** If Lua collects the State instead, the state stays until the backend ends. A group keeps its
+** state. Over a backend `job:materialize(plan)` makes states. A Family has no options; a Topology
+** or Plan has the options of its families. Host and script may both change a topology. A runtime
+** becomes a Recipe as mg.load returns it, with the limits, hooks and functions
+** (mgrid_runtime_function) of the runtime. The call raises for a runtime that another copy of
+** libmoongrid_lua made. */
 MGRID_API int mgrid_lua_push(struct lua_State *L, const char *class_name, const void *object);
 /* Return the object of the userdata at index i. NULL: the value is not of that class, or closed.
 ** The object is borrowed: to keep it, the host adds an owner (mgrid_plan_ref). This neither raises

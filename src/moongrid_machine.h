@@ -52,8 +52,8 @@ MGRID_API mgrid_machine_model *mgrid_machine_read(const char *text, size_t lengt
 /* another owner; never fails */
 MGRID_API mgrid_machine_model *mgrid_machine_ref(const mgrid_machine_model *m);
 MGRID_API void mgrid_machine_free(mgrid_machine_model *m);
-/* Return the ith preset, in the order of names: its name, its text, and the source of its figures.
-** False: there is no such index. Each pointer may be NULL. */
+/* Get the ith preset, in the order of names: its name, its text, and the source of its figures.
+** Return false if there is none. Each pointer may be NULL. */
 MGRID_API bool mgrid_machine_preset(size_t i, const char **name, const char **text,
                                     const char **source);
 
@@ -69,7 +69,7 @@ typedef struct mgrid_machine_level {
   bool crosses;     /* its domains cross those of other levels, as rails do */
   int64_t domains;  /* -1: as many as the ranks need */
   int64_t most;     /* places of the largest domain; -1: as many as the ranks need */
-  bool regular;     /* all domains have that number of places */
+  bool regular;     /* all domains have `most` places */
   double bandwidth; /* bytes a second that one domain can send to the others; 0: not known */
   double latency;   /* seconds; 0: not known */
 } mgrid_machine_level;
@@ -80,7 +80,8 @@ MGRID_API mgrid_status mgrid_machine_describe_level(const mgrid_machine_model *m
                                                     mgrid_machine_level *out, mgrid_error *err);
 /* Return the domain of level i in which a rank runs, or -1. O(log domains). */
 MGRID_API int64_t mgrid_machine_domain(const mgrid_machine_model *m, size_t i, int64_t rank);
-/* Return the name of a domain, such as its host; NULL: it has none. Borrowed from the machine. */
+/* Return the name of a domain, such as a host name; NULL: it has none. Borrowed from the
+** machine. */
 MGRID_API const char *mgrid_machine_domain_name(const mgrid_machine_model *m, size_t i,
                                                 int64_t domain);
 /* Write the canonical text, as snprintf; equal machines have equal text. Names of domains are not
@@ -102,11 +103,11 @@ typedef struct mgrid_machine_counts {
   size_t size;      /* sizeof(mgrid_machine_counts) */
   int64_t inside;   /* groups whose ranks lie in one domain */
   int64_t crossing; /* groups whose ranks lie in several domains */
-  /* pairs of consecutive members that lie in two domains, over all groups. In a group of more than
-  ** two, the last and the first member are a pair, too */
+  /* pairs of consecutive members in two domains, over all groups. In a group of more than two, the
+  ** last and the first member are a pair, too */
   int64_t edges;
-  /* pairs of a group and a domain that holds some of its members. total / touched is the mean
-  ** number of members in a domain */
+  /* pairs of a group and a domain with some of its members. mgrid_family_total / touched is the
+  ** mean number of members of a group in a domain */
   int64_t touched;
 } mgrid_machine_counts;
 #define MGRID_MACHINE_COUNTS_INIT \
@@ -125,8 +126,8 @@ MGRID_API mgrid_status mgrid_machine_count(const mgrid_machine_model *m, const m
 ** host has the name of another. A job on one host may use any machine. */
 MGRID_API mgrid_status mgrid_runtime_machine(mgrid_runtime *rt, const mgrid_machine_model *m,
                                              mgrid_error *err);
-/* Return the machine that the plan's recipe read or could have read; NULL: none. Borrowed from the
-** plan. */
+/* Return the machine of mgrid_runtime_machine, or of the recipe's field `machine`, when the plan
+** was made; NULL: none. Borrowed from the plan. */
 MGRID_API const mgrid_machine_model *mgrid_plan_machine(const mgrid_plan *p);
 
 #ifdef __cplusplus

@@ -35,14 +35,14 @@ extern "C" {
 **
 ** Collective over `parent`, as MPI_Comm_dup: in one order with the host's other collectives on it.
 ** If a rank does not arrive within the timeout, the other ranks get an error, which cannot name it.
-** A failure on one rank is an error on all, except for a wrong `parent` (MPI_COMM_NULL, freed, an
-** intercommunicator) and a thread that may not call MPI: these are MGRID_USAGE on that rank alone.
-** MPI does not abort during this check: with MPICH MPI_COMM_WORLD and MPI_COMM_SELF have
-** MPI_ERRORS_RETURN meanwhile, unless two threads do this at once. MGRID_BACKEND if the program has
-** another MPI library, or if its launcher started several processes and MPI knows only this one
-** (not checked for MPI_COMM_SELF). If a rank is lost meanwhile (Open MPI 5.0 under mpirun --with-ft
-** ulfm), all others get MGRID_LOST_RANK. If `parent` has ranks of several jobs, it is then revoked,
-** because one job does not learn of the other's losses.
+** A failure on one rank is an error on all, with two exceptions that are MGRID_USAGE on that rank
+** alone: a wrong `parent` (MPI_COMM_NULL, freed, an intercommunicator), and a thread that may not
+** call MPI. MPI does not abort while `parent` is checked: with MPICH, MPI_COMM_WORLD and
+** MPI_COMM_SELF have MPI_ERRORS_RETURN meanwhile, unless two threads check at once. MGRID_BACKEND
+** if the program has another MPI library, or if its launcher started several processes and MPI
+** knows only this one (not checked for MPI_COMM_SELF). If a rank is lost meanwhile (Open MPI 5.0
+** under mpirun --with-ft ulfm), all others get MGRID_LOST_RANK. If `parent` has ranks of several
+** jobs, the library then revokes it, because a job does not learn of the losses of another.
 **
 ** With MPI_THREAD_MULTIPLE each backend may be used in a thread of its own; open them in one order
 ** on all ranks. For lower levels see mgrid_threads.
@@ -59,11 +59,12 @@ extern "C" {
 MGRID_API mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, const mgrid_mpi_options *options,
                                            mgrid_error *err);
 
-/* Make a communicator of all ranks of a backend of MPI, or of one over it, in the backend's order,
-** for the host's own calls. After a recovery (mgrid_state_recover) it has the survivors; with it
-** MPI_Comm_spawn or MPI_Comm_accept lets others join (mgrid_state_enlarge). Collective over the
-** backend. It has the error handler of the groups; the caller frees it. MGRID_USAGE for another
-** backend; *comm is MPI_COMM_NULL after an error. */
+/* Make a communicator of all ranks of the backend mpi, or of a backend over it, in the backend's
+** order, for the host's own calls. The backend of a recovery (mgrid_state_recover) has the
+** survivors. With the communicator, MPI_Comm_spawn or MPI_Comm_accept lets others join
+** (mgrid_state_enlarge). Collective over the backend. The communicator has the error handler of the
+** groups; the caller frees it. MGRID_USAGE for another backend; *comm is MPI_COMM_NULL after an
+** error. */
 MGRID_API mgrid_status mgrid_mpi_world(mgrid_backend *b, MPI_Comm *comm, mgrid_error *err);
 
 /* Call mgrid_mpi_backend and mgrid_open (moongrid_recipe.h): the state owns everything, and
@@ -81,16 +82,16 @@ MGRID_INLINE mgrid_state *mgrid_mpi_open(MPI_Comm parent, const char *recipe, si
 ** group (g NULL), for a lazy family that is not created yet, in a dry state, for a family of
 ** backend "none", and for a group whose communicator is NCCL's.
 **
-** It is borrowed: families with equal members may share it, and it ends with its states.
-** MPI_Comm_free refuses it: its error handler gets MPI_ERR_COMM (with MPICH those of MPI_COMM_SELF
-** and MPI_COMM_WORLD get it), and the log gets a line.
+** The communicator is borrowed: families with equal members may share it, and it ends with its
+** states. MPI_Comm_free refuses it: the communicator's error handler gets MPI_ERR_COMM (with MPICH
+** the handlers of MPI_COMM_SELF and MPI_COMM_WORLD get it), and the log gets a line.
 **
-** A group of one rank has MPI_COMM_SELF, which the host may use, too: a receive that the host has
-** posted there takes a message sent on the group, and error handler and attributes are those of
-** MPI_COMM_SELF. Such a group has a communicator of its own in these cases: its family is `unique`,
-** a twin, Cartesian or concurrent with another; it has the option `single`; the host uses only
-** sessions. To make it is local. mgrid_plan_counts, mgrid_state_ncomms and the schedule do not
-** count it; mgrid_state_prove proves it.
+** A group of one rank has MPI_COMM_SELF, with its error handler and attributes. The host may use
+** it, too: a receive that the host has posted there takes a message that is sent on the group. Such
+** a group has a communicator of its own in these cases: its family is `unique`, a twin, Cartesian
+** or concurrent with another; it has the option `single`; the host uses only sessions. Making it is
+** local. mgrid_plan_counts, mgrid_state_ncomms and the schedule do not count it; mgrid_state_prove
+** proves it.
 **
 ** The communicator of a family with a Cartesian shape (mgrid_options.cartesian, grid:cartesian in
 ** Lua) has that topology, so MPI_Cart_get, MPI_Cart_coords, MPI_Cart_shift and neighbour
@@ -104,9 +105,9 @@ MGRID_INLINE MPI_Comm mgrid_mpi_comm(const mgrid_group *g) {
 
 /* The next two are for moongrid.f90, which builds mgrid_comm and mgrid_open_comm on them.
 ** mgrid_mpi_backend_f is mgrid_mpi_backend over an INTEGER (comm%mpi_val of mpi_f08). It is
-** collective likewise; an INTEGER that is not a communicator of this MPI library is MGRID_USAGE.
-** The other one returns the INTEGER of what mgrid_group_native returns; for NULL that of
-** MPI_COMM_SELF (self) or MPI_COMM_NULL. */
+** collective, too; an INTEGER that is not a communicator of this MPI library is MGRID_USAGE.
+** mgrid_mpi_native_f returns the INTEGER of a communicator of mgrid_group_native; for NULL the
+** INTEGER of MPI_COMM_SELF (self) or MPI_COMM_NULL. */
 MGRID_API mgrid_backend *mgrid_mpi_backend_f(MPI_Fint parent, const mgrid_mpi_options *options,
                                              mgrid_error *err);
 MGRID_API MPI_Fint mgrid_mpi_native_f(const void *native, bool self);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
 **
-** moongrid_nccl.h - the few functions of moongrid with types of NCCL or RCCL. They need the headers
-** of NCCL and of the CUDA runtime, or of RCCL and HIP, and no library: moongrid opens the libraries
-** at run time, and uses copies that are loaded already.
+** moongrid_nccl.h - the few functions of moongrid with types of NCCL or RCCL. A program that
+** includes this header needs the headers of NCCL and of the CUDA runtime, or of RCCL and HIP, but
+** links neither: moongrid opens the libraries at run time, and uses copies that are already loaded.
 */
 #ifndef MOONGRID_NCCL_H
 #define MOONGRID_NCCL_H
 
 #include "moongrid.h"
 
-#ifdef __HIP_PLATFORM_AMD__ /* a program of ROCm: RCCL has NCCL's names, HIP a stream of its own */
+#ifdef __HIP_PLATFORM_AMD__ /* ROCm: RCCL has NCCL's names, HIP has its own type of streams */
 #include <hip/hip_runtime_api.h>
 #include <rccl/rccl.h>
 typedef hipStream_t mgrid_gpu_stream;
@@ -34,10 +34,10 @@ typedef struct mgrid_nccl_pair {
 
 /* Return the communicator of a group, ranks in group order. Borrowed: never destroy it; families
 ** with equal members may share it, and it ends with the last state that uses it. Its calls block,
-** as with ncclCommInitRank. If the backend's options or its family have blocking = 0, a call may
-** return ncclInProgress, and ncclCommGetAsyncError tells when it is done. NULL for a group of one
-** rank, if the rank is in no group (g NULL), for a lazy family that is not created yet, in a dry
-** state, and for a group whose communicator is MPI's. */
+** as with ncclCommInitRank. If the backend is `nonblocking` or the family has blocking = 0, a call
+** may return ncclInProgress, and ncclCommGetAsyncError tells when the call is done. NULL for a
+** group of one rank, if the rank is in no group (g NULL), for a lazy family that is not created
+** yet, in a dry state, and for a group whose communicator is MPI's. */
 MGRID_INLINE ncclComm_t mgrid_nccl_comm(const mgrid_group *g) {
   void *native = g && mgrid_group_native_kind(g) == MGRID_NATIVE_NCCL ? mgrid_group_native(g)
                                                                       : NULL;

@@ -15,9 +15,8 @@ extern "C" {
 /* ---------------------------------------------------------------- topology */
 
 /* Options of a family. Families share a communicator only if their options are equal and no list of
-** mgrid_topology_concurrent separates them. Of the options, `first`, `lazy` and `single` may
-** differ: they change when or whether a communicator is made, not what it is. A text that is NULL
-** or "" is not given. */
+** mgrid_topology_concurrent separates them. Only `first`, `lazy` and `single` may differ: they say
+** when or whether a communicator is made, not which. A text that is NULL or "" is not given. */
 typedef struct mgrid_options {
   size_t size;        /* sizeof(mgrid_options) */
   bool unique;        /* never share a communicator with another family */
@@ -29,16 +28,17 @@ typedef struct mgrid_options {
   ** never have a communicator */
   const char *backend;
   const char *nccl; /* "min_ctas=4 max_ctas=16": ncclConfig_t fields, see lua/README.md */
-  /* "x:4:periodic y:2", dims fastest first: the positions of each group are read as a grid of 4 x
-  ** 2, and its communicator of MPI has that Cartesian topology (moongrid_mpi.h). Refused for groups
-  ** of another size. NCCL has nothing like it; mgrid_group_shift works all the same */
+  /* "x:4:periodic y:2", dims fastest first: the positions of each group form a grid of 4 x 2, and
+  ** its communicator of MPI has this Cartesian topology (moongrid_mpi.h). Refused for groups of
+  ** another size. Communicators of NCCL have no topology, but mgrid_group_shift works */
   const char *cartesian;
   /* "kv=4194304": memory registered with NCCL and made with the communicator: mgrid_nccl_window */
   const char *windows;
   const char *device; /* "barriers=4": a device communicator: mgrid_group_device */
-  /* a family that is earlier in the schedule. These communicators are split from its NCCL
-  ** communicators (ncclCommSplit; if the parent has nccl = "split_share=1", they share its
-  ** resources). Each group is part of one group of the parent, and no two groups share ranks */
+  /* a family that is earlier in the schedule. The NCCL communicators of this family are split from
+  ** those of the parent (ncclCommSplit; if the parent has nccl = "split_share=1", they share its
+  ** resources). Each group must be part of one group of the parent, and groups must not share
+  ** ranks */
   const char *parent;
   bool single; /* give groups of one rank, too, an MPI communicator of their own: mgrid_mpi_comm */
 } mgrid_options;
@@ -51,9 +51,9 @@ typedef struct mgrid_options {
 typedef struct mgrid_topology mgrid_topology;
 typedef struct mgrid_plan mgrid_plan;
 
-/* world is 1 to 2^31 - 1. A call that cannot add something breaks the topology: the first such
-** error stays in it, and mgrid_plan_new returns that error. So a family that could not be made is
-** never left out silently. */
+/* world is 1 to 2^31 - 1. A call that cannot add something breaks the topology: the topology keeps
+** the first such error, and mgrid_plan_new returns it. So a family that could not be made is never
+** left out silently. */
 MGRID_API mgrid_topology *mgrid_topology_new(int64_t world, mgrid_error *err);
 MGRID_API mgrid_topology *mgrid_topology_ref(mgrid_topology *t); /* another owner; never fails */
 MGRID_API void mgrid_topology_free(mgrid_topology *t);
@@ -70,9 +70,9 @@ MGRID_API mgrid_status mgrid_topology_add_grid(mgrid_topology *t, const char *na
 ** groups and options are equal: NCCL runs the calls on one communicator one after the other,
 ** whatever their streams. mgrid_group_launch_order follows the order of the names. The first family
 ** with communicators gets `high_priority`, unless a family of the list has that option already. A
-** family in no list still shares with a listed one of equal groups. Call it again for other
-** families; an order that contradicts an earlier list is MGRID_REFUSED. The lists are part of the
-** plan and its digest. O(families x names). */
+** family in no list may still share communicators with a listed family. You may call this for
+** several lists; an order that contradicts an earlier list is MGRID_REFUSED. The lists are part of
+** the plan and its digest. O(families x names). */
 MGRID_API mgrid_status mgrid_topology_concurrent(mgrid_topology *t, size_t n,
                                                  const char *const *names, mgrid_error *err);
 /* Record a parameter of the recipe, once. It is printed, and part of the digest. Name and value are
@@ -104,7 +104,7 @@ MGRID_API const char *mgrid_plan_shares(const mgrid_plan *p, const char *family)
 ** (mgrid_plan_save), each with a newline. A NULL plan gives only zeros. */
 MGRID_API void mgrid_plan_digest(const mgrid_plan *p, char out[33]);
 
-/* Receives text piece by piece; returns 0, or anything else to stop. */
+/* Receives text piece by piece. Returns 0 to go on, any other number to stop. */
 typedef int (*mgrid_sink)(void *ud, const char *text, size_t len);
 /* Print the canonical text, the schedule of creation, or JSON. rank < 0: everything; else what that
 ** rank sees. MGRID_OUT_OF_RANGE for a rank outside the world, MGRID_OUTPUT if the sink stops. */
@@ -124,27 +124,27 @@ MGRID_API mgrid_status mgrid_plan_save(const mgrid_plan *p, mgrid_sink sink, voi
 /* Read a plan from the text of mgrid_plan_save, or of mgrid_plan_print_json of all ranks; at most
 ** 2^24 bytes. Messages call it `name` (NULL: "plan"). O(bytes + families^2 x modes). Local.
 **
-** The caller owns the plan, as from mgrid_plan_new. Its digest is the one that was saved. Any other
-** text is refused (MGRID_BAD_VALUE, or as the families refuse it). The message has the line,
-** "saved.json:4: ...", or the field, "saved.json: rules[3].rule.of: ...", and what was expected
-** there. An unknown field of a rule is refused; unknown fields beside the rules are ignored.
-** Another format is refused, and the message says how to get this one. So the text may come from
-** anybody. Reading has a budget of work: beyond it is MGRID_LIMIT. The plan has no policies. */
+** The caller owns the plan, which has the saved digest, but no policies. The text may come from
+** anybody: any other text is refused (MGRID_BAD_VALUE, or the error of a family's constructor), and
+** reading has a budget (MGRID_LIMIT). The message has the line, "saved.json:4: ...", or the field,
+** "saved.json: rules[3].rule.of: ...", and what was expected there. An unknown field of a rule is
+** refused; unknown fields beside the rules are ignored. If the text has another format, the message
+** says how to save the plan in this format. */
 MGRID_API mgrid_plan *mgrid_plan_read(const char *text, size_t length, const char *name,
                                       mgrid_error *err);
 
-/* Explain why two ranks communicate, as text or as JSON: every group that has both, their
-** positions, the members between them, the communicator with its step in the schedule of each, and
-** the first communicator that both make; without a common group the shortest chain of groups from a
-** to b. JSON has "ranks", "groups", "first" and "chain", or null for the last two.
-** MGRID_OUT_OF_RANGE for a rank outside the world, MGRID_BAD_VALUE for the same rank twice,
-** MGRID_LIMIT if no chain of two groups exists in a world above 2^24 ranks. Local. O(families +
-** members between the two); a chain of more than two groups takes 12 bytes a rank. */
+/* Explain why two ranks communicate, as text or as JSON. For every group with both ranks it has
+** their positions, the members between them, the communicator, and the step of each rank's schedule
+** that makes it. Then it has the first communicator that both make, or without a common group the
+** shortest chain of groups from a to b. JSON has "ranks", "groups", "first" and "chain"; the last
+** two may be null. MGRID_OUT_OF_RANGE for a rank outside the world, MGRID_BAD_VALUE for the same
+** rank twice, MGRID_LIMIT if no chain of two groups exists in a world above 2^24 ranks. Local.
+** O(families + members between the two); a chain of more than two groups takes 12 bytes a rank. */
 MGRID_API mgrid_status mgrid_plan_why(const mgrid_plan *p, int64_t a, int64_t b, bool json,
                                       mgrid_sink sink, void *ud, mgrid_error *err);
 
-/* Counts over the whole plan (rank < 0), or for one rank: its groups and its communicators.
-** `groups` and `communicators` do not count groups of one rank; `singles` does. */
+/* Counts over the whole plan (rank < 0), or of the groups and communicators of one rank. Groups of
+** one rank count as `singles`, not in `groups` and `communicators`. */
 typedef struct mgrid_plan_counts {
   size_t size; /* sizeof(mgrid_plan_counts) */
   int64_t families, groups, singles, communicators;
@@ -156,9 +156,9 @@ MGRID_API mgrid_status mgrid_plan_count(const mgrid_plan *p, int64_t rank, mgrid
 
 /* Print what changes from plan a to plan b (the sink may be NULL): a line for each parameter, grid
 ** and family that is new (+), gone (-) or changed (~). If both have the same world, also print how
-** many communicators a rank keeps when a trainer reloads, and put the numbers into *change, which
-** may be NULL (rank < 0: those of rank 0). Communicators of unique families and twins are created
-** again; lazy ones are not counted. */
+** many communicators the rank (below 0: rank 0) keeps when a trainer reloads, and put the numbers
+** into *change, which may be NULL. Communicators of unique families and twins are created again;
+** lazy ones are not counted. */
 typedef struct mgrid_change {
   size_t size;                    /* sizeof(mgrid_change) */
   int64_t kept, created, dropped; /* communicators of the rank */
@@ -181,7 +181,7 @@ typedef struct mgrid_plan_checked {
   size_t size;           /* sizeof(mgrid_plan_checked) */
   bool sampled;          /* only some members and ranks were checked */
   int64_t members;       /* checked, over all families */
-  int64_t communicators; /* created by the ranks that were checked; without sampling, by the job */
+  int64_t communicators; /* of the ranks that were checked; without sampling, of the job */
   int64_t memberships;   /* of the checked ranks in communicators */
   int64_t most_per_rank; /* communicators of the rank that has the most */
 } mgrid_plan_checked;
@@ -229,17 +229,18 @@ enum { MGRID_SITE_RANKS = 8, MGRID_SITE_SMS = 132, MGRID_SITE_NVLS_SLOTS = 128 }
 ** lazy ones. src/comm/README.md has the formulas and their places in NCCL's source. */
 typedef struct mgrid_resources {
   size_t size;           /* sizeof(mgrid_resources) */
-  bool sampled;          /* only some machines of a large world were looked at */
+  bool sampled;          /* only the ranks of some machines were counted */
   int64_t communicators; /* of NCCL */
   int64_t created;       /* bytes of GPU memory that they take when they are made */
-  /* more bytes, for communicators with several ranks on a machine that has NVLink SHARP */
+  /* bytes besides `created`, for communicators with several ranks on a machine that has NVLink
+  ** SHARP */
   int64_t nvls_created;
   int64_t ring; /* bytes that the first use of rings adds, on all communicators */
   int64_t tree; /* of trees, after rings were used */
   int64_t nvls; /* of NVLink SHARP */
   int64_t p2p;  /* of messages between all members */
-  /* thread blocks of kernels that run at once; each takes an SM. They are of the families in a list
-  ** of mgrid_topology_concurrent, or of one communicator */
+  /* thread blocks of kernels that run at once, each of which takes an SM: for all families of a
+  ** list of mgrid_topology_concurrent, or for one communicator */
   int64_t blocks;
   int64_t nvls_slots; /* multicast objects, on all GPUs of the rank's machine, after first use */
   /* file descriptors of the process after rings are used, if NCCL uses its sockets */
@@ -247,10 +248,10 @@ typedef struct mgrid_resources {
 } mgrid_resources;
 #define MGRID_RESOURCES_INIT \
   { sizeof(mgrid_resources), false, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
-/* site NULL: MGRID_SITE_INIT. rank < 0: the most of any rank, field by field. In a world above 4096
-** ranks, communicators, created and ring are then those of mgrid_plan_gpu_memory. The other fields
-** are then the most of the ranks on three machines: the first, one in the middle, and the last.
-** O(ranks looked at). Local. */
+/* site NULL: MGRID_SITE_INIT. rank < 0: the most of any rank, field by field. If the world is then
+** above 4096 ranks, communicators, created and ring are those of mgrid_plan_gpu_memory, and the
+** other fields the most of the ranks on three machines: the first, one in the middle, and the last.
+** O(ranks that are counted). Local. */
 MGRID_API mgrid_status mgrid_plan_resources(const mgrid_plan *p, int64_t rank,
                                             const mgrid_site *site, mgrid_resources *out,
                                             mgrid_error *err);

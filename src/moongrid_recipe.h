@@ -21,22 +21,22 @@ extern "C" {
 /* ------------------------------------------------------------------ values */
 
 typedef enum mgrid_kind {
-  MGRID_IS_NONE, /* nil; asked of a result: take a value of any kind */
+  MGRID_IS_NONE, /* nil; as the kind that is asked for: any kind */
   MGRID_IS_BOOLEAN,
   MGRID_IS_INTEGER,
   MGRID_IS_NUMBER,
   MGRID_IS_TEXT,
   MGRID_IS_INTEGERS, /* a list */
-  MGRID_IS_NUMBERS,  /* a list with some that are not integers */
+  MGRID_IS_NUMBERS,  /* a list of numbers, not all of them integers */
   MGRID_IS_TABLE,    /* by key, or empty */
   MGRID_IS_LIST, /* a list of other values, which have no names; not in parameters and settings */
   MGRID_IS_JSON  /* any value but nil, as its JSON text (as.text) */
 } mgrid_kind;
 
 typedef struct mgrid_arg mgrid_arg;
-/* A named value: an argument of a policy, query or getter, a parameter, or a setting; and, without
-** a name, the result of a policy or a query. All that an argument points to is borrowed for the
-** call. The functions below make such values. All elements of an array have the same `size`. */
+/* A named value: an argument of a policy, query or getter, a parameter, or a setting. The result of
+** a policy or a query has no name. Whatever an argument points to is borrowed for the call. The
+** functions below make such values. All elements of an array have the same `size`. */
 struct mgrid_arg {
   size_t size;      /* sizeof(mgrid_arg) */
   const char *name; /* key in q */
@@ -121,20 +121,20 @@ MGRID_INLINE mgrid_arg mgrid_arg_list(const char *name, size_t n, const mgrid_ar
 typedef struct mgrid_runtime mgrid_runtime; /* a Lua state with limits, and one recipe */
 
 /* Recipes are Lua, and Lua is in a library of its own, libmoongrid_lua, beside libmoongrid. The
-** first mgrid_runtime_new loads it, and it stays loaded (MGRID_MISSING if it is not there). So the
-** host may have a Lua of any version, and a host without recipes loads none. */
+** first mgrid_runtime_new loads this library (MGRID_MISSING: it is not there), and it stays loaded.
+** So the host may have a Lua of any version, and a host without recipes loads none. */
 
 typedef struct mgrid_limits {
   size_t size;           /* sizeof(mgrid_limits) */
   size_t memory;         /* bytes of the Lua heap and of the C objects of its values; 0: 64 MiB */
   uint64_t instructions; /* Lua instructions of a call, and as much work in C; 0: 200 million */
   double seconds;        /* processor time of this thread to load a recipe and make a plan; 0: 10 */
-  double call_seconds;   /* the same of one query, setting or policy; 0: 2 */
+  double call_seconds;   /* processor time of one query, setting or policy; 0: 2 */
 } mgrid_limits;
 #define MGRID_LIMITS_INIT \
   { sizeof(mgrid_limits), 0, 0, 0, 0 }
 
-/* limits may be NULL. hooks (NULL: none) are copied, also to the runtimes that mgrid_reload makes
+/* limits may be NULL. hooks (NULL: none) are copied, also to each runtime that mgrid_reload makes
 ** from this one. */
 MGRID_API mgrid_runtime *mgrid_runtime_new(const mgrid_limits *limits, const mgrid_hooks *hooks,
                                            mgrid_error *err);
@@ -142,30 +142,30 @@ MGRID_API mgrid_runtime *mgrid_runtime_ref(mgrid_runtime *rt); /* another owner;
 MGRID_API void mgrid_runtime_free(mgrid_runtime *rt);
 /* Load a recipe, once in each runtime. If text is NULL, `recipe` is a file (text, never bytecode)
 ** or the name of a bundled recipe. Else the recipe is `length` bytes of `text`, at most 1 MiB,
-** borrowed for the call, and messages and the plan call it `recipe`. It then has no folder: it may
-** name bundled recipes, but no files. */
+** borrowed for the call, and messages and the plan call it `recipe`. Such a recipe has no folder:
+** it may use bundled recipes, but no files. */
 MGRID_API mgrid_status mgrid_runtime_load(mgrid_runtime *rt, const char *recipe, const char *text,
                                           size_t length, mgrid_error *err);
 /* Evaluate the recipe for a world. args (NULL if n is 0) are n strings "name=value". They are
 ** parameters. A name with a dot is an option of families, which overrides the recipe's:
-** "tp.max_ctas=8", or "*.timeout=600", where * stands for any part of a name and a family's own
-** option wins (lua/README.md lists all options). file (NULL: none) has more parameters, which args
-** override. It is a JSON object (.json), a YAML mapping (.yaml, .yml), or Lua that returns a table,
-** return { tp = 2 }. Such Lua runs in the sandbox of recipes. A name that is not a parameter is
-** refused, unless the recipe has a parameter for all others (`rest`). The runtime stays usable
-** after a failure, and may be freed before the plan. */
+** "tp.max_ctas=8", or "*.timeout=600", where * stands for any part of a name (lua/README.md lists
+** all options). The option of a full name wins over one with *. file (NULL: none) has more
+** parameters, which args override. It is a JSON object (.json), a YAML mapping (.yaml, .yml), or
+** Lua that returns a table, return { tp = 2 }. Such Lua runs in the sandbox of recipes. A name that
+** is not a parameter is refused, unless the recipe has a parameter for all others (`rest`). The
+** runtime stays usable after a failure, and may be freed before the plan. */
 MGRID_API mgrid_plan *mgrid_runtime_plan(mgrid_runtime *rt, int64_t world, const char *file,
                                          size_t n, const char *const *args, mgrid_error *err);
 /* The same with parameters as C values. */
 MGRID_API mgrid_plan *mgrid_runtime_plan_values(mgrid_runtime *rt, int64_t world, size_t n,
                                                 const mgrid_arg *args, mgrid_error *err);
-/* Ask a query of the loaded recipe about a state of its plan. Queries are the questions of the
-** modelled system under its own names ("pipeline_model_parallel_next_rank"); MGRID_UNKNOWN_NAME for
-** others. args (NULL if n is 0) are n arguments by name, as mgrid_arg_integer("virtual_rank", 1) in
-** megatron_deepspeed. *answer (MGRID_ARG_INIT) is read as `kind`, in the way of
-** mgrid_policy_result, and borrowed until the next question to this runtime. A query may have no
-** value on this rank, without an error. *answer is MGRID_IS_NONE then, with -1 in as.integer for
-** MGRID_IS_INTEGER, "" in as.text for MGRID_IS_TEXT. Local.
+/* Ask a query of the loaded recipe about a state of its plan. Queries answer what functions of the
+** modelled system answer, under the same names ("pipeline_model_parallel_next_rank");
+** MGRID_UNKNOWN_NAME for other names. args (NULL if n is 0) are n arguments by name, as
+** mgrid_arg_integer("virtual_rank", 1) in megatron_deepspeed. *answer (MGRID_ARG_INIT) is read as
+** `kind`, as by mgrid_policy_result, and borrowed until the next query of this runtime. A query may
+** have no value on this rank, which is not an error: then *answer is MGRID_IS_NONE, with -1 in
+** as.integer for MGRID_IS_INTEGER, "" in as.text for MGRID_IS_TEXT. Local.
 **     mgrid_arg next = MGRID_ARG_INIT;
 **     mgrid_runtime_ask(rt, s, "pp_next_rank", 0, NULL, MGRID_IS_INTEGER, &next, &e);
 **     if (next.as.integer >= 0) ... */
@@ -173,20 +173,21 @@ MGRID_API mgrid_status mgrid_runtime_ask(mgrid_runtime *rt, mgrid_state *s, cons
                                          size_t n, const mgrid_arg *args, mgrid_kind kind,
                                          mgrid_arg *answer, mgrid_error *err);
 /* Return the group of this rank that a getter of the modelled system returns
-** ("get_tensor_and_data_parallel_group"); the loaded recipe lists them in `getters`. args as above,
-** mgrid_arg_boolean("with_context_parallel", true). NULL if the rank is in none (no error).
-** MGRID_UNKNOWN_NAME with the nearest getter. MGRID_REFUSED if the plan has no such family, with
-** the parameter that makes it; but NULL without an error if the getter takes "check_initialized"
-** and it is false. Look it up once: the handle is that of mgrid_state_group. Local. */
+** ("get_tensor_and_data_parallel_group"); the loaded recipe lists the getters in `getters`. args
+** are as for mgrid_runtime_ask, such as mgrid_arg_boolean("with_context_parallel", true). NULL if
+** the rank is in no such group (no error). MGRID_UNKNOWN_NAME with the nearest getter.
+** MGRID_REFUSED if the plan has no such family; the message names the parameter that makes it. NULL
+** without an error if the getter has an argument "check_initialized", and it is false. Look it up
+** once: the handle is that of mgrid_state_group. Local. */
 MGRID_API const mgrid_group *mgrid_runtime_group(mgrid_runtime *rt, mgrid_state *s,
                                                  const char *getter, size_t n,
                                                  const mgrid_arg *args, mgrid_error *err);
 /* Set a setting that the loaded recipe declares (settings = { training = param.flag(true) }), by
-** name or alias: queries about this state see it from now on. MGRID_IS_NONE restores the default.
-** Each new state, also that of mgrid_reload, has its own settings, at their defaults. They are not
-** part of the plan, its digest or any agreement: ranks may differ. MGRID_UNKNOWN_NAME with the
-** nearest name, MGRID_BAD_VALUE or MGRID_OUT_OF_RANGE for a wrong value; the setting is unchanged
-** then. Local. */
+** name or alias. Queries about this state use it from now on. MGRID_IS_NONE restores the default.
+** Each new state, also one of mgrid_reload, has its own settings, at their defaults. Settings are
+** not part of the plan or its digest, and are not compared between ranks. MGRID_UNKNOWN_NAME with
+** the nearest name, MGRID_BAD_VALUE or MGRID_OUT_OF_RANGE for a wrong value; the setting is
+** unchanged then. Local. */
 MGRID_API mgrid_status mgrid_runtime_set(mgrid_runtime *rt, mgrid_state *s,
                                          const mgrid_arg *setting, mgrid_error *err);
 /* Print the doc, parameters, settings, policies, queries and getters of the loaded recipe, with
@@ -199,28 +200,27 @@ typedef struct mgrid_function mgrid_function;
 typedef struct mgrid_open_options {
   size_t size;      /* sizeof(mgrid_open_options) */
   const char *name; /* of the state; NULL: "" */
-  /* the text of the recipe, as of mgrid_runtime_load; `recipe` is its name then */
+  /* the text of the recipe, as for mgrid_runtime_load; then `recipe` is its name */
   const char *text;
   size_t length;              /* bytes of text */
-  const char *params;         /* a file of parameters, as of mgrid_runtime_plan; NULL: none */
-  const mgrid_limits *limits; /* of the runtime, with its hooks; NULL: the defaults */
+  const char *params;         /* a file of parameters, as for mgrid_runtime_plan; NULL: none */
+  const mgrid_limits *limits; /* of the runtime; NULL: the defaults */
   const mgrid_hooks *hooks;
-  size_t nfunctions; /* functions of the host, as of mgrid_runtime_function */
+  size_t nfunctions; /* functions of the host, as for mgrid_runtime_function */
   const mgrid_function *functions;
-  /* parameters as C values, as of mgrid_runtime_plan_values; then n is 0, params NULL */
+  /* parameters as C values, as for mgrid_runtime_plan_values; then n is 0, params NULL */
   size_t nvalues;
   const mgrid_arg *values;
 } mgrid_open_options;
 #define MGRID_OPEN_OPTIONS_INIT \
   { sizeof(mgrid_open_options), NULL, NULL, 0, NULL, NULL, NULL, 0, NULL, 0, NULL }
 /* From a recipe to communicators in one call: make a runtime, load the recipe, plan for the world
-** of the backend, and materialize. The state owns all of them: mgrid_state_free frees the runtime,
-** the plan and the backend, once the host has freed the backend, too (which it may do right after
-** this call). recipe, n and args are those of mgrid_runtime_load and mgrid_runtime_plan. options
-** may be NULL. Collective over the backend, all or nothing, as mgrid_materialize: a rank that
-** cannot load or plan takes part, and every rank gets an error. The message ends with the stage,
-** "(while loading the recipe)", "(while planning for 8 ranks)" or "(while creating the state)".
-** backend NULL: the error of opening it stays in *err.
+** of the backend, and materialize. The state owns the runtime and the plan, and is an owner of the
+** backend, so the host may free its backend right after this call. recipe, n and args are those of
+** mgrid_runtime_load and mgrid_runtime_plan. options may be NULL. Collective over the backend, all
+** or nothing, as mgrid_materialize: a rank that cannot load or plan takes part, and every rank gets
+** an error. The message ends with the stage, "(while loading the recipe)", "(while planning for 8
+** ranks)" or "(while creating the state)". b NULL: *err keeps the error of opening the backend.
 **     mgrid_backend *b = mgrid_mpi_backend(comm, NULL, &e);
 **     mgrid_state *s = mgrid_open(b, "layout.lua", n, args, NULL, &e);
 **     mgrid_backend_free(b);
@@ -235,14 +235,15 @@ MGRID_API mgrid_state *mgrid_open(mgrid_backend *b, const char *recipe, size_t n
 ** owner (mgrid_runtime_ref). */
 MGRID_API mgrid_runtime *mgrid_state_runtime(const mgrid_state *s);
 
-/* ---------------------------------------------------------------- policies
-** A policy is a Lua function that a recipe exports, a decision that changes without recompiling:
+/* ---------------------------------------------------------------- policies A policy is a Lua
+** function of a recipe. It decides something for the trainer, and can be changed without compiling
+** the trainer again:
 **     policy = { microbatches = function(state, q, p) return q.batch // state.dp.size end }
-** It reads the state with its families, groups, grids and machine, the arguments by name in q, and
-** the parameters of the plan in p: function(state, q, p) return p.n end hands one to the host.
-** policies.NAME in a recipe makes a bundled policy; lua/moongrid/meta_recipe.lua documents these.
-** Every call has the runtime's limits. After an error the runtime and the policy work as before. A
-** local variable of the recipe keeps its value until the next reload.
+** Its arguments are the state with its families, groups, grids and machine; q, the arguments of the
+** call by name; and p, the parameters of the plan. policies.NAME in a recipe makes a bundled
+** policy; lua/moongrid/meta_recipe.lua documents them. Every call has the runtime's limits. After
+** an error the runtime and the policy work as before. A local variable of the recipe keeps its
+** value until the next reload.
 */
 
 typedef struct mgrid_policy mgrid_policy;
@@ -252,24 +253,24 @@ typedef struct mgrid_policy mgrid_policy;
 MGRID_API mgrid_policy *mgrid_policy_new(mgrid_runtime *rt, mgrid_state *s, const char *name,
                                          mgrid_error *err);
 MGRID_API void mgrid_policy_free(mgrid_policy *p);
-/* Return which ranks compare the policy's results; the recipe says so by agreed = { name = "world"
-** }. "world": all ranks. The name of a family: the ranks of each of its groups. A call is
+/* Return which ranks compare the policy's results, as the recipe sets it by agreed = { name =
+** "world" }. "world": all ranks. The name of a family: the ranks of each of its groups. A call is
 ** collective over these ranks. "": none compares, and a call is local. Borrowed from the policy. */
 MGRID_API const char *mgrid_policy_agreed(const mgrid_policy *p);
 /* Call the policy; args may be NULL if n is 0. Its result stays in the policy until the next call.
 **
 ** A recipe may declare the policy agreed (agreed = { name = "world" } or a family). Then the call
 ** is collective over the world, or over this rank's group of that family, whose groups share no
-** ranks. If results differ, or if ranks call different policies at a time, all these ranks get
-** MGRID_DISAGREE, with the results of two of them; a rank on which the policy failed gets its own
-** error instead. An integer and a float of equal value differ. If a rank does not call, or passes p
-** NULL, the other ranks wait until the backend's timeout, and MGRID_TIMED_OUT names it. */
+** ranks. If results differ, or if ranks call different policies at the same time, all these ranks
+** get MGRID_DISAGREE, with the results of two of them; a rank on which the policy failed gets its
+** own error instead. An integer and a float of equal value differ. If a rank does not call, or
+** passes p NULL, the other ranks wait until the backend's timeout, and MGRID_TIMED_OUT names it. */
 MGRID_API mgrid_status mgrid_policy_call(mgrid_policy *p, size_t n, const mgrid_arg *args,
                                          mgrid_error *err);
 
 /* Read the result by path: NULL or "" is the whole result, "lr" the value of that key,
 ** "layers[0].first" a value further inside. Lists count from 0, as everywhere in C; write a key
-** that is not a name as ["a key"]. *result (MGRID_ARG_INIT) is of the kind that is asked for:
+** that is not a name as ["a key"]. *result (MGRID_ARG_INIT) gets the value as `kind`:
 **     mgrid_arg rates = MGRID_ARG_INIT;
 **     mgrid_policy_result(p, "rates", MGRID_IS_NUMBERS, &rates, &e);
 ** and then has rates.as.numbers.n and rates.as.numbers.at. MGRID_BAD_VALUE for a value of another
@@ -301,8 +302,8 @@ MGRID_API mgrid_status mgrid_policy_result(mgrid_policy *p, const char *path, mg
 
 /* Answer a call with n arguments, which have no names. They are plain values: a list is
 ** MGRID_IS_INTEGERS, _NUMBERS or _LIST, an empty table MGRID_IS_TABLE. Set *result, which is
-** MGRID_IS_NONE before; it is copied after the return, so keep what it points to until the next
-** call.
+** MGRID_IS_NONE before; it is copied after the return, so keep the data to which it points until
+** the next call.
 **
 ** On failure return a status, and fill in *err if there is more to say. The recipe gets the error,
 ** with its own line; the host gets the status if it is of the 100s or 300s, else MGRID_REFUSED. Do
@@ -332,9 +333,9 @@ MGRID_INLINE mgrid_function mgrid_function_of(const char *name, const char *vers
 }
 
 /* Let the recipe of this runtime call a function. Call this before the recipe is loaded (later:
-** MGRID_NOT_NOW). name and version are copied. ud must live as long as the runtime and those that
-** mgrid_reload makes from it, which have its functions. MGRID_BAD_VALUE for a name or version of a
-** wrong form, MGRID_DUPLICATE for a name that is taken. */
+** MGRID_NOT_NOW). name and version are copied. ud must outlive the runtime, and each runtime that
+** mgrid_reload makes from it, which has the same functions. MGRID_BAD_VALUE for a name or version
+** of a wrong form, MGRID_DUPLICATE for a name that is taken. */
 MGRID_API mgrid_status mgrid_runtime_function(mgrid_runtime *rt, const mgrid_function *f,
                                               mgrid_error *err);
 
@@ -343,11 +344,11 @@ MGRID_API mgrid_status mgrid_runtime_function(mgrid_runtime *rt, const mgrid_fun
 ** new ones created. args are all the parameters: those of the old plan do not count. change may be
 ** NULL. mgrid_state_move (moongrid_tensor.h) then plans how tensors move to the new state.
 **
-** Collective over the state's backend. On success *new_s is the caller's, and has its runtime as a
-** state of mgrid_open has: mgrid_state_runtime returns it. The caller then frees the old policies
-** and state, and the old runtime if it is the caller's; this destroys the communicators that are no
-** longer used. If any rank fails, every rank gets the same error and the old state is untouched:
-** MGRID_DISAGREE if plans differ or only some ranks have one, the error of rank 0 if none has one.
+** Collective over the state's backend. On success the caller owns *new_s, and mgrid_state_runtime
+** returns its runtime. The caller then frees the old policies and state, and the old runtime if the
+** caller made it; this destroys the communicators that are no longer used. If any rank fails, every
+** rank gets the same error and the old state is untouched: MGRID_DISAGREE if plans differ or only
+** some ranks have a plan, the error of rank 0 if no rank has a plan.
 **
 ** For parameters from a file or as C values, call mgrid_runtime_new, mgrid_runtime_load,
 ** mgrid_runtime_plan or mgrid_runtime_plan_values, and mgrid_materialize with another name over the
@@ -359,18 +360,18 @@ MGRID_API mgrid_status mgrid_reload(const mgrid_runtime *rt, mgrid_state *s, con
 /* Draw a plan: `how` is "text", "svg", "page" for HTML with its own script, or "explain" for words.
 ** `options`: NULL for none, or a JSON object, as
 **     {"families": ["tp", "dp"], "all": true, "rank": 5, "columns": 80, "unicode": true, "color": true, "most": 4096}
-** families: these alone, by their names, in this order; all: without `families` every family, but
-** those with the groups of another (else text has the grids, with all groups below, and SVG no
-** panels); rank: 0 to world - 1, whose groups stand out. For text alone: columns: its width, 1 or
-** more, 80; unicode: lines of boxes, not of ASCII; color: colours of a terminal; most: ranks of a
-** grid that are drawn, 1 or more, 4096. A page takes {"recipe": its title} alone; an explanation
-** families, columns, and {"recipe": {"name", "text", "args": ["tp=2"], "file"}}, with which the
-** plan was made: then it has the lines of the recipe. Of a world above 4096 ranks only a part is
-** drawn, and the picture says so. The sink gets UTF-8 in pieces; after an error the picture is not
-** whole. Local; the plan is only read.
+** families: draw only these, in this order; all: if `families` is not given, draw every family, but
+** of families with equal groups only the first (without both, text has the grids, and all groups
+** below them, and SVG has no panels); rank: 0 to world - 1; the groups of this rank stand out. Only
+** for text: columns: its width, 1 or more (default 80); unicode: draw lines with box characters,
+** not ASCII; color: use the colours of a terminal; most: ranks of a grid that are drawn, 1 or more
+** (default 4096). A page takes only {"recipe": its title}. An explanation takes families, columns,
+** and the recipe of the plan, {"recipe": {"name", "text", "args": ["tp=2"], "file"}}, whose lines
+** it then shows. Of a world above 4096 ranks only a part is drawn, and the picture says so. The
+** sink gets UTF-8 in pieces; after an error the picture is not whole. Local.
 **
-** MGRID_UNKNOWN_NAME for another `how`, option or family, MGRID_BAD_VALUE if the options are no
-** JSON object, or a value is of another kind, MGRID_OUT_OF_RANGE, MGRID_OUTPUT if the sink stops,
+** MGRID_UNKNOWN_NAME for another `how`, option or family, MGRID_BAD_VALUE if the options are not a
+** JSON object or a value is of another kind, MGRID_OUT_OF_RANGE, MGRID_OUTPUT if the sink stops,
 ** MGRID_MISSING without libmoongrid_lua. */
 MGRID_API mgrid_status mgrid_plan_draw(const mgrid_plan *p, const char *how, const char *options,
                                        mgrid_sink sink, void *ud, mgrid_error *err);

@@ -16,8 +16,8 @@ typedef struct mgrid_state mgrid_state; /* this rank's groups and communicators 
 typedef struct mgrid_group mgrid_group; /* this rank's group of a family */
 
 /* Check that all ranks have the same plan. Collective over the backend. A rank whose planning
-** failed calls with plan NULL and its error in *failed, so that the other ranks do not wait for it.
-** If plans differ, every rank gets MGRID_DISAGREE, which names the first family and the ranks that
+** failed passes plan NULL and its error in *failed, so that the other ranks do not wait for it. If
+** plans differ, every rank gets MGRID_DISAGREE, which names the first family and the ranks that
 ** differ. If planning failed on all ranks, each rank gets its own error back. failed may be NULL,
 ** or err itself. */
 MGRID_API mgrid_status mgrid_agree(mgrid_backend *b, const mgrid_plan *plan,
@@ -27,9 +27,9 @@ MGRID_API mgrid_status mgrid_agree(mgrid_backend *b, const mgrid_plan *plan,
 ** members and options share a communicator, also with earlier states of the same backend. `name`
 ** (NULL: "") becomes part of the communicators' names; the error is MGRID_DUPLICATE if a state of
 ** another plan has that name. The host's log gets a warning about options that the backend ignores.
-** A rank whose planning failed calls with plan NULL and that error in *err, so that the other ranks
-** do not wait for it; every rank gets the error. If the recipe has policies, its text is compared
-** as well: equal groups from different text give MGRID_DISAGREE. */
+** A rank whose planning failed passes plan NULL and its error in *err, so that the other ranks do
+** not wait for it; every rank gets the error. If the recipe has policies, its text is compared as
+** well: equal groups from different text give MGRID_DISAGREE. */
 MGRID_API mgrid_state *mgrid_materialize(const mgrid_plan *plan, mgrid_backend *b, const char *name,
                                          mgrid_error *err);
 /* Add an owner; this never fails. Add the same number of owners on every rank. Local. */
@@ -44,7 +44,7 @@ MGRID_API void mgrid_state_free(mgrid_state *s);
 ** ranks of the state (prove, create, move). This rank may still take part in other calls over all
 ** ranks; they do not compare its list of states. */
 MGRID_API mgrid_status mgrid_state_leave(mgrid_state *s, mgrid_error *err);
-/* Create the communicators of a lazy family. Collective over the backend. A second call does
+/* Create the communicators of a lazy family. Collective over the backend. If they exist, do
 ** nothing. */
 MGRID_API mgrid_status mgrid_state_create(mgrid_state *s, const char *family, mgrid_error *err);
 /* Prove every communicator of this rank by collectives: gather members and order, a sum, a
@@ -60,9 +60,9 @@ MGRID_API int64_t mgrid_state_rank(const mgrid_state *s);
 MGRID_API size_t mgrid_state_ncomms(const mgrid_state *s);
 
 /* The machine of this rank, and how the job is spread over machines. Host name and boot id identify
-** a machine; machines are numbered by their lowest rank. Ranks exchange this when the first state
-** of the backend is made, so the question is local. A dry state answers as if the whole job ran on
-** this machine. */
+** a machine; machines are numbered in the order of their lowest ranks. Ranks exchange this data
+** when the first state of the backend is made, so the call is local. A dry state answers as if the
+** whole job ran on this machine. */
 typedef struct mgrid_machine {
   size_t size;             /* sizeof(mgrid_machine) */
   int64_t machines, index; /* machines of the job; index of this one, 0 to machines - 1 */
@@ -149,9 +149,9 @@ typedef struct mgrid_segment {
 MGRID_API mgrid_status mgrid_group_segment(const mgrid_group *g, size_t n, const int64_t *sizes,
                                            mgrid_segment *out, mgrid_error *err);
 /* Return the backend that made the group's communicator: "mpi", "nccl" or "rccl" (a family may
-** choose one by the option `backend`); "dry", "pmix" or "carrier" in a state without communicators;
-** "none" if the family chose that; "" for other groups of one rank without a communicator of their
-** own. */
+** choose it by the option `backend`); "dry", "pmix" or "carrier" in a state without communicators;
+** "none" if the family chose "none"; "" for other groups of one rank without a communicator of
+** their own. */
 MGRID_API const char *mgrid_group_backend(const mgrid_group *g);
 /* Return the communicator, which mgrid_mpi_comm (moongrid_mpi.h) and mgrid_nccl_comm
 ** (moongrid_nccl.h) read. It is NULL for most groups of one rank, for a lazy family that is not
@@ -168,11 +168,11 @@ MGRID_API mgrid_native mgrid_group_native_kind(const mgrid_group *g);
 
 /* ------------------------------------------ what NCCL has beside communicators */
 
-/* A window of a group is memory of this rank from ncclMemAlloc. All members have registered theirs
-** as symmetric (ncclCommWindowRegister). A family names its windows and their bytes in the option
-** `windows`. The windows are made with the communicators, in schedule order, and freed before them.
-** Such a family shares communicators with no other family. With NCCL before 2.27.3 it is refused
-** before anything is made. The plan counts windows as GPU memory. */
+/* A window of a group is memory of this rank from ncclMemAlloc. All members have registered their
+** windows as symmetric (ncclCommWindowRegister). A family names its windows and their bytes in the
+** option `windows`. The windows are made with the communicators, in schedule order, and freed
+** before them. Such a family shares communicators with no other family. With NCCL before 2.27.3 it
+** is refused before anything is made. The plan counts windows as GPU memory. */
 typedef struct mgrid_nccl_window {
   size_t size;   /* sizeof(mgrid_nccl_window) */
   void *buffer;  /* on the GPU, not zeroed; borrowed: it ends with the communicator */
@@ -200,8 +200,8 @@ MGRID_API const void *mgrid_group_device(const mgrid_group *g, int *version);
 ** Collective over the remaining ranks of each group that lost some; all of them pass the same n
 ** ranks. It is not a call over the world, because lost ranks cannot answer. The remaining ranks ask
 ** each other, by messages with deadlines over the carrier, whether all of them can use
-** ncclCommShrink. It needs NCCL 2.27 or later, and no earlier error of the network: such an error
-** stays with a communicator. If some cannot, or if it fails, they abort the old communicator and
+** ncclCommShrink. It needs NCCL 2.27 or later, and a communicator without an earlier error of the
+** network. If some ranks cannot use it, or if it fails, all of them abort the old communicator and
 ** make a new one from a fresh id. The host's log says which: MGRID_LOG_INFO "...: 3 ranks, by
 ** ncclCommShrink", or MGRID_LOG_WARN "...: created again with 3 ranks, from a fresh id, because
 ** ..." with the reason of this rank. Lost ranks are never contacted.
@@ -213,8 +213,8 @@ MGRID_API mgrid_state *mgrid_state_shrink(mgrid_state *s, const char *family, si
                                           const int64_t *lost, mgrid_error *err);
 /* End the calls that run on the communicators of the state on this rank, for example a collective
 ** that waits for a lost rank. Afterwards only mgrid_state_shrink and mgrid_state_free work on them.
-** All remaining ranks call it, because NCCL waits for those of this machine. Return MGRID_TIMED_OUT
-** after the backend's timeout.
+** All remaining ranks must call it, because NCCL waits for the ranks of the same machine. Return
+** MGRID_TIMED_OUT after the backend's timeout.
 **
 ** A state of the nccl backend revokes NCCL's communicators, not MPI's. NCCL before 2.28.7 cannot
 ** revoke: then its communicators are aborted, and mgrid_state_shrink makes new ones. A state of the
@@ -236,9 +236,10 @@ MGRID_API mgrid_status mgrid_state_revoke(mgrid_state *s, mgrid_error *err);
 **          and the old communicator stays.
 **   anew   Any other group gets a communicator from a fresh id, as in mgrid_materialize.
 **
-** For each group the host's log says which way, and why no earlier one (MGRID_LOG_INFO). Other
-** backends cannot keep or grow: with MPI all communicators are created again, and a dry state has
-** none. Names of states and shared communicators are those of `larger`.
+** For each group the host's log says which way was taken, and why not an earlier one
+** (MGRID_LOG_INFO). Other backends cannot keep or grow: with MPI all communicators are created
+** again, and a dry state has none. The new state shares communicators only with states of `larger`,
+** and its name may equal that of the old state.
 **
 ** Collective over `larger`, all or nothing. During the call no old rank may use the old state's
 ** NCCL communicators. A rank that cannot plan calls with plan NULL and its error in *err, as with
@@ -259,8 +260,8 @@ typedef struct mgrid_held_memory {
   int64_t communicators; /* of NCCL, including those that other states use, too */
   int64_t suspended;     /* communicators that mgrid_state_suspend has suspended */
   int64_t total;         /* bytes, also while they are suspended */
-  int64_t suspendable;   /* bytes of these that mgrid_state_suspend gives back */
-  int64_t persistent;    /* bytes that it does not give back */
+  int64_t suspendable;   /* bytes of `total` that mgrid_state_suspend gives back */
+  int64_t persistent;    /* bytes of `total` that it does not give back */
 } mgrid_held_memory;
 #define MGRID_HELD_MEMORY_INIT \
   { sizeof(mgrid_held_memory), 0, 0, 0, 0, 0 }
@@ -271,9 +272,9 @@ MGRID_API mgrid_status mgrid_state_held_memory(const mgrid_state *s, mgrid_held_
                                                mgrid_error *err);
 /* Suspend gives back the GPU memory of all NCCL communicators of the state, as far as NCCL can
 ** (ncclCommSuspend, NCCL 2.29.7 and later). Resume takes it again. In between nothing may use these
-** communicators, and no other state that shares one. Suspending waits for the GPU. A second suspend
-** or resume does nothing; freeing a suspended state resumes it first. NCCL refuses to suspend
-** communicators that share resources with another (split_share).
+** communicators, not even another state that shares one. Suspending waits for the GPU. A second
+** suspend or resume does nothing; freeing a suspended state resumes it first. NCCL refuses to
+** suspend communicators that share resources with another (split_share).
 **
 ** Collective over the backend; all ranks return the same result. After a failure some communicators
 ** are suspended and some are not: free the state. An older NCCL gives MGRID_UNSUPPORTED before

@@ -20,7 +20,7 @@ extern "C" {
 typedef struct mgrid_step mgrid_step;
 
 /* Evaluate the step of the runtime's recipe for one of its plans, once for each class of ranks,
-** each time with the limits of a call (mgrid_limits). `file` is a file of a recipe's folder that
+** each time with the limits of a call (mgrid_limits). `file` is a file in the recipe's folder that
 ** returns the step, a function (s, p, base); NULL: the step of the recipe, or of its base. Local;
 ** O(world) in memory and time. MGRID_UNKNOWN_NAME: there is no step. MGRID_LIMIT: all classes
 ** together take more than the seconds of a plan. The step keeps the plan; the caller frees the
@@ -41,19 +41,20 @@ MGRID_API size_t mgrid_step_nclasses(const mgrid_step *s);
 MGRID_API int64_t mgrid_step_class(const mgrid_step *s, int64_t rank);
 MGRID_API int64_t mgrid_step_operations(const mgrid_step *s, int64_t rank);
 /* Write the digest of the programs of all ranks, 32 hex digits and a 0. Two digests are equal
-** exactly if each rank has an equal program, apart from lines. promises.md has what is in it. */
+** exactly if each rank has an equal program, apart from lines. src/promises.md lists its
+** contents. */
 MGRID_API void mgrid_step_digest(const mgrid_step *s, char out[33]);
 
 /* ----------------------------------------------------------------- verdict */
 
 /* Prove that every rank reaches the end of its program, under the rules of NCCL. With `blocking`
 ** the rules are those of MPI: each call ends before the next begins. MGRID_UNPROVED: a rank does
-** not; the message begins with mismatch, unmatched, cycle or hazard, and says which ranks wait for
-** which others, in which lines. MGRID_LIMIT: it takes more than the seconds or instructions of a
-** plan (mgrid_limits of the runtime that made the step); the message says how far all ranks were
-** proved to come. Of a step with several streams the proof may assume that calls of two families
-** fit on a GPU together, or start in one order: `moongrid step`, and prove in Lua, name the
-** families. Local. */
+** not reach the end; the message begins with mismatch, unmatched, cycle or hazard, and says which
+** ranks wait for which others, in which lines. MGRID_LIMIT: the proof takes more than the seconds
+** or instructions of a plan (mgrid_limits of the runtime that made the step); the message says how
+** far it came. For a step with several streams the proof may assume that calls of two families fit
+** on a GPU together, or start in the same order on all ranks; `moongrid step`, and prove in Lua,
+** name these families. Local. */
 MGRID_API mgrid_status mgrid_step_prove(const mgrid_step *s, bool blocking, mgrid_error *err);
 
 /* ---------------------------------------- price, a preview (src/stability.md) */
@@ -89,8 +90,8 @@ typedef struct mgrid_step_time {
 /* Price a step on a machine: execute one rank of each type in simulated time (src/step/README.md
 ** has the model and its limits). MGRID_REFUSED: a needed figure is not known, such as the bandwidth
 ** of a level. MGRID_UNPROVED: a rank does not reach its end. MGRID_LIMIT: as for the proof. out may
-** be NULL. The sink (NULL: none) gets all of it as JSON: also calls, bytes and levels by family,
-** the busiest link, and memory. Local. */
+** be NULL. The sink (NULL: none) gets the result as JSON, with more: calls, bytes and levels by
+** family, the busiest link, and memory. Local. */
 MGRID_API mgrid_status mgrid_step_price(const mgrid_step *s, const mgrid_machine_model *m,
                                         const mgrid_step_price_options *options,
                                         mgrid_step_time *out, mgrid_sink sink, void *ud,
@@ -112,7 +113,7 @@ typedef enum mgrid_step_operation {
   MGRID_STEP_RECV = 10
 } mgrid_step_operation;
 
-/* A call of a program; a sendrecv or a group counts as the calls in it. Texts live as long as the
+/* A call of a program; a sendrecv or a group is given as the calls in it. Texts live as long as the
 ** step. */
 typedef struct mgrid_step_call {
   size_t size; /* sizeof(mgrid_step_call) */

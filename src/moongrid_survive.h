@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** moongrid_survive.h - what a job becomes when ranks are lost, how it goes on, and how new ranks
-** join it. moongrid.h includes this header, and its rules hold here.
+** moongrid_survive.h - what a job becomes when ranks are lost, how the job goes on, and how new
+** ranks join it. moongrid.h includes this header, and its rules hold here.
 **
 ** WORDS
 **   lost      a rank that has ended, or that the others cannot reach
@@ -25,11 +25,11 @@ extern "C" {
 ** ranks. */
 MGRID_API mgrid_status mgrid_topology_spares(mgrid_topology *t, size_t n, const int64_t *ranks,
                                              mgrid_error *err);
-/* The number of spares of a plan, and the ith of them, ascending; -1: no such spare. */
+/* Return the number of spares of a plan, or the ith of them, ascending; -1: no such spare. */
 MGRID_API int64_t mgrid_plan_nspares(const mgrid_plan *p);
 MGRID_API int64_t mgrid_plan_spare(const mgrid_plan *p, int64_t i);
 
-/* ---------------------------------------------------------- what would be */
+/* ------------------------------------------------------------------ losses */
 
 typedef enum mgrid_loss_answer {
   MGRID_LOSS_STOP = 0,    /* the job ends; mgrid_loss_describe says why */
@@ -41,8 +41,8 @@ typedef struct mgrid_losses mgrid_losses; /* a plan, and all data that its possi
 typedef struct mgrid_loss mgrid_loss;     /* one loss, and what the job becomes */
 
 typedef struct mgrid_losses_options {
-  size_t size;     /* sizeof(mgrid_losses_options) */
-  const char *how; /* "replace", "shrink" or "stop", instead of asking the recipe; NULL: ask it */
+  size_t size;        /* sizeof(mgrid_losses_options) */
+  const char *how;    /* "replace", "shrink" or "stop"; NULL: ask the recipe */
   const char *params; /* a file of parameters, as of mgrid_runtime_plan; NULL: none */
   /* parameters that a shrink may change, "dp=3", as a policy returns them; with `how` */
   size_t nparams;
@@ -52,8 +52,8 @@ typedef struct mgrid_losses_options {
   { sizeof(mgrid_losses_options), NULL, NULL, 0, NULL }
 
 /* Prepare for losses of a plan that the runtime made from these arguments. The result keeps the
-** plan, the runtime and copies of all arguments. It makes each plan for fewer ranks when it first
-** needs it, and keeps that, too. Local. One thread at a time. options may be NULL. */
+** plan, the runtime, copies of all arguments, and the plans for fewer ranks, each of which is made
+** when it is first needed. Local. One thread at a time. options may be NULL. */
 MGRID_API mgrid_losses *mgrid_losses_new(mgrid_runtime *rt, const mgrid_plan *plan, size_t n,
                                          const char *const *args,
                                          const mgrid_losses_options *options, mgrid_error *err);
@@ -77,12 +77,12 @@ MGRID_API void mgrid_loss_free(mgrid_loss *x);
 
 /* The next plan, NULL after a stop. Its world is the number of survivors. Borrowed. */
 MGRID_API const mgrid_plan *mgrid_loss_plan(const mgrid_loss *x);
-/* The old rank of a rank of the next plan, and the new rank of an old one; -1: there is none, or
-** the rank is lost. */
+/* Return the old rank of a rank of the next plan, or the rank in the next plan of an old rank; -1:
+** there is none, or the rank is lost. */
 MGRID_API int64_t mgrid_loss_old(const mgrid_loss *x, int64_t rank);
 MGRID_API int64_t mgrid_loss_rank(const mgrid_loss *x, int64_t old);
-/* Write the digest of answer, next plan and map, 32 hex digits and a 0: equal where ranks have
-** decided the same. */
+/* Write the digest of the decision (answer, next plan, map of ranks), 32 hex digits and a 0: it is
+** equal on ranks that decided the same. */
 MGRID_API void mgrid_loss_digest(const mgrid_loss *x, char out[33]);
 
 typedef struct mgrid_loss_sums {
@@ -161,39 +161,41 @@ typedef struct mgrid_recover_options {
 **   3. decides by `losses`, which must be of the state's plan, as mgrid_loss_new does, and compares the decision;
 **   4. opens a backend of the survivors, each with its rank of the next plan, and materializes that plan beside the old
 **      state.
-** It does not touch the host's communicators. If another rank is lost meanwhile, it starts again, with all lost ranks.
-** It makes all communicators again, because a revoked one cannot be kept (the log counts them). If nobody is lost, as
-** after a call that failed for another reason, all ranks keep their places, and go on with new communicators. With options.backend
-** step 1 ends only the calls of this rank, so every rank must call it.
+** It does not touch the host's communicators. If another rank is lost meanwhile, it starts again,
+** with all lost ranks. It makes all communicators again, because revoked communicators cannot be
+** kept (the log has their number). If no rank is lost, as after a call that failed for another
+** reason, all ranks keep their places, and go on with new communicators. With options.backend step
+** 1 ends only the calls of this rank, so every rank must call mgrid_state_recover.
 **   *now   the state of the next plan, which owns its backend (mgrid_state_backend)
 **   *loss  the lost ranks, and what the job becomes: the map of ranks, the parts without a copy
 **   *move  the move that fills the new layout from surviving copies, seen from this rank; move NULL: plan none
-** The old state then only answers questions. Keep it until mgrid_state_settle succeeds, so that you can recover from it
-** once more; then free it, which is local. The new state takes over its settings.
-** MGRID_UNSUPPORTED if the backend ends with its first lost rank (every MPI but Open MPI 5.0 and later under mpirun
-** --with-ft ulfm; a carrier of the host without options.backend). MGRID_REFUSED if the job stops, by the recipe or
-** because no layout fits the survivors; MGRID_DISAGREE if ranks decide differently;
-** MGRID_TIMED_OUT, with the rank, if a survivor does not come, such as one that is stopped, or that ended by itself: MPI
-** declares it lost only under mpirun --mca mpi_ft_detector true. After an error nothing was made; start again from the last checkpoint. The caller frees all
-** results. */
+** The old state then only answers questions. Keep it until mgrid_state_settle succeeds, so that you
+** can recover from it once more; then free it, which is local. The new state takes over its
+** settings. MGRID_UNSUPPORTED if the backend ends with its first lost rank (every MPI but Open MPI
+** 5.0 and later under mpirun --with-ft ulfm; a carrier of the host without options.backend).
+** MGRID_REFUSED if the job stops, by the recipe or because no layout fits the survivors;
+** MGRID_DISAGREE if ranks decide differently; MGRID_TIMED_OUT, with the rank, if a survivor does
+** not come: it is stopped, or it ended by itself, and MPI declares such a rank lost only under
+** mpirun --mca mpi_ft_detector true. After an error nothing was made; start again from the last
+** checkpoint. The caller frees all results. */
 MGRID_API mgrid_status mgrid_state_recover(mgrid_state *s, mgrid_losses *losses,
                                            const mgrid_recover_options *options, mgrid_state **now,
                                            mgrid_loss **loss, mgrid_move **move, mgrid_error *err);
-/* Agree on whether every rank of the state has done its part. Collective: each rank passes its
-** result in `mine` and its error in *err. Return MGRID_OK on all ranks, or an error on all:
+/* Agree on whether every rank of the state has succeeded. Collective: each rank passes its result
+** in `mine` and its error in *err. Return MGRID_OK on all ranks, or an error on all:
 ** MGRID_LOST_RANK if a rank was lost or passes that status; then free the state, which does not
 ** wait, and recover from the old one again. Otherwise the error of the first rank that failed by
-** itself. Every rank that is not lost must call it. If a rank dies in the very call, MPI may tell
-** some ranks what all agreed on and others not: these return MGRID_LOST_RANK, and meet the others
-** in the recovery. */
+** itself. Every rank that is not lost must call it. If a rank dies during the call, MPI may give
+** the result to only some of the others: the rest return MGRID_LOST_RANK, and meet them in the
+** recovery. */
 MGRID_API mgrid_status mgrid_state_settle(mgrid_state *s, mgrid_status mine, mgrid_error *err);
-/* Find the least of the ranks' numbers, such as the last step that every rank has done. Collective
-** over the backend; spares take part. On an error, such as MGRID_LOST_RANK, *number is as it
-** was. */
+/* Set *number to the least *number of all ranks, such as the last step that every rank has done.
+** Collective over the backend; spares take part. On an error, such as MGRID_LOST_RANK, *number is
+** unchanged. */
 MGRID_API mgrid_status mgrid_state_least(mgrid_state *s, int64_t *number, mgrid_error *err);
 /* Return whether a rank of the state is lost, or has begun to recover. For spares, and for ranks
-** that compute for long without a call. Local; it lets MPI make progress, so call it only where
-** this rank may call MPI. */
+** that compute for long without a call. Local, but it calls MPI, so call it only where this rank
+** may call MPI. */
 MGRID_API bool mgrid_state_hurt(const mgrid_state *s);
 /* Return the losses of the next plan, with the arguments that made it. Local; the caller frees
 ** them. NULL with MGRID_USAGE after a stop, which has no next plan. */
@@ -216,23 +218,25 @@ typedef struct mgrid_enlarge_options {
 ** and new; the old ones come first and keep their numbers (MPI_Intercomm_merge with high = false on
 ** the old side; see mgrid_mpi_world). An old rank passes its state; s NULL: this rank is new. All
 ** pass a runtime with the same recipe, and the same n arguments. In order, the call
-**   1. checks that all ranks have the same version of the library, and that exactly the ranks of the old world pass a state;
-**   2. plans the largest layout that the recipe accepts in the larger world, with the recipe's own spares; unused ranks are
-**      spares, too;
+**   1. checks that all ranks have the same version of the library, and that exactly the ranks of the
+**      old world pass a state;
+**   2. plans the largest layout that the recipe accepts in the larger world, with the recipe's own
+**      spares; unused ranks become spares, too;
 **   3. sends the new ranks the old plan, so that they can plan the move;
 **   4. compares the plans, and makes the state by mgrid_state_grow and mgrid_state_join.
 **   *now   the state of the larger world, with default settings. It is an owner of rt
 **   *move  the move that fills the new layout from the old one, seen from this rank; move NULL: plan none
-** Then run the move over `larger` (mgrid_move_run; a new rank passes empty buffers), call mgrid_state_settle on the new state,
-** and then free the old one.
-** All or nothing: on failure every rank, old and new, gets one error, and the old state is as before (but see
-** mgrid_state_grow about blocking communicators of NCCL): MGRID_DISAGREE if a rank has another version, recipe, argument
-** or old plan, or is in another call; MGRID_REFUSED if the recipe accepts no layout, an old rank passes no state, or a new
-** one passes a state; MGRID_TIMED_OUT with the rank that does not call it within the backend's timeout; MGRID_LOST_RANK if one
-** is lost meanwhile (Open MPI 5.0 under mpirun --with-ft ulfm; other MPIs end the job). Free `larger` after a failure; the old
-** job goes on over its own backend. With NCCL, the communicators that were kept belong to the new state: if a loss or your own
-** error comes after they were, also in mgrid_state_settle, the old state lacks them, so recover from
-** it. */
+** Then run the move over `larger` (mgrid_move_run; a new rank passes empty buffers), call
+** mgrid_state_settle on the new state, and then free the old one. All or nothing: on failure every
+** rank, old and new, gets one error, and the old state is as before (but see mgrid_state_grow about
+** blocking communicators of NCCL). MGRID_DISAGREE if a rank has another version, recipe, argument
+** or old plan, or is in another call. MGRID_REFUSED if the recipe accepts no layout, an old rank
+** passes no state, or a new rank passes a state. MGRID_TIMED_OUT, with the rank, if a rank does not
+** call this within the backend's timeout. MGRID_LOST_RANK if a rank is lost meanwhile (Open MPI 5.0
+** under mpirun --with-ft ulfm; other MPIs end the job). Free `larger` after a failure; the old job
+** goes on over its own backend. With NCCL, communicators that are kept leave the old state. After a
+** loss or an error of yours that comes later, also in mgrid_state_settle, the old state lacks them,
+** so call mgrid_state_recover on it. */
 MGRID_API mgrid_status mgrid_state_enlarge(mgrid_state *s, mgrid_runtime *rt, size_t n,
                                            const char *const *args, mgrid_backend *larger,
                                            const mgrid_enlarge_options *options, mgrid_state **now,

@@ -36,7 +36,7 @@ typedef enum mgrid_cutting {
 } mgrid_cutting;
 
 typedef struct mgrid_tensor_axis {
-  /* sizeof(mgrid_tensor_axis); in an array, that of the first element counts for all */
+  /* sizeof(mgrid_tensor_axis); in an array, the size of the first element counts for all */
   size_t size;
   const char *name;        /* as that of a dim */
   int64_t length;          /* elements, 1 or more */
@@ -72,9 +72,9 @@ typedef struct mgrid_tensor mgrid_tensor;
 /* Make a tensor over a grid. Each rank of the grid holds the part of its coordinates, so ranks
 ** along dims that cut nothing hold copies. Other ranks of the world hold nothing. `type` is "bf16",
 ** "f32", ... (if it is unknown, the error lists all). naxes is 1 to 8; a dim cuts at most one axis.
-** `on` (NULL: all ranks of the grid) is a family: only its members hold the tensor. Take some
-** coordinates of each dim: the members must be all combinations of these, and the dim then counts
-** as having only these. Immutable and counted. O(axes x dims), with `on` O(its members). */
+** `on` (NULL: all ranks of the grid) is a family: only its members hold the tensor. The members of
+** `on` must be all combinations of some coordinates of each dim; each dim then counts as having
+** only these coordinates. Immutable and counted. O(axes x dims), with `on` O(its members). */
 MGRID_API mgrid_tensor *mgrid_tensor_new(const mgrid_grid *over, const char *type, size_t naxes,
                                          const mgrid_tensor_axis *axes, const mgrid_family *on,
                                          mgrid_error *err);
@@ -91,11 +91,11 @@ MGRID_API mgrid_tensor *mgrid_tensor_new(const mgrid_grid *over, const char *typ
 MGRID_API mgrid_status mgrid_relabel(size_t n, const int64_t *was, const int64_t *now,
                                      const int64_t *weight, int64_t pieces, int64_t *out,
                                      int64_t *kept, mgrid_error *err);
-/* Flatten tensors as ZeRO and FSDP do. The parts that each rank has of n tensors lie one after the
+/* Flatten tensors as ZeRO and FSDP do. The parts that a rank has of n tensors lie one after the
 ** other in an array of one dimension. `ndims` dims of the grid, outermost first, cut this array
-** into slices of one size, which is a multiple of `pad` elements. Padding is at the end of the last
-** slices, and a slice may begin and end inside of a tensor. out[i] is the flat tensor i: a rank's
-** part of it is the range of elements, in C order, that lies in the rank's slice.
+** into slices of one size, a multiple of `pad` elements. Padding is at the end of the last slices,
+** and a slice may begin and end inside a tensor. out[i] is tensor i, flattened: a rank's part is
+** the range of elements, in C order, that lies in the rank's slice.
 **
 ** The tensors have one grid and one type, are not flat themselves, and are not cut by these dims. A
 ** dim along which parts of one tensor differ in size (or are absent) must cut all tensors, so that
@@ -165,11 +165,11 @@ MGRID_API int64_t mgrid_tensor_runs(const mgrid_plan *p, const char *name, int64
 
 /* ------------------------------------------------------------------- moves */
 
-/* What one rank sends and receives so that the tensors of plan `from` become those of plan `to`.
-** Each element that a rank needs and does not have is sent to it once, so the job sends the fewest
-** bytes possible. Ranks that hold the same part share the sending: for each tensor, their numbers
-** of messages differ by at most one. If machines are given, this holds for the messages to ranks of
-** their own machine, and for those to other ranks. */
+/* What one rank sends and receives so that the tensors of plan `from` become those of plan `to`. A
+** rank receives each element that it needs and does not have exactly once, so the job sends the
+** fewest bytes possible. Ranks that hold the same part share the sending: for each tensor, their
+** numbers of messages differ by at most one. If machines are given, this holds for the messages to
+** ranks of their own machine, and for those to other ranks. */
 typedef struct mgrid_move mgrid_move;
 
 typedef struct mgrid_move_options {
@@ -185,14 +185,15 @@ typedef struct mgrid_move_options {
   /* a tensor may be f32 in one plan and bf16 in the other. Its elements are sent as bf16, rounded
   ** to the nearest, and counted as bf16. false: a changed type is refused */
   bool convert;
-  /* consecutive ranks of a machine, at most 4096: a rank receives from its own machine what a rank
-  ** there holds, so the fewest bytes possible go between machines. 0: all ranks are equally near */
+  /* how many consecutive ranks each machine has, at most 4096. A rank then receives from its own
+  ** machine what a rank there holds, so the fewest bytes possible go between machines. 0: all ranks
+  ** are equally near */
   int64_t machine;
   size_t nold; /* 0: rank i of `from` is rank i of the move; else the number of ranks of `from` */
   /* [nold]: the number in the move of each rank of `from`; -1: it is lost, and sends nothing. The
-  ** ranks of `to` are then those of the move, unless `ranks` says otherwise. What no other rank
-  ** holds is missing: its elements are in no message, and a run leaves them in the buffer as they
-  ** are */
+  ** ranks of `to` are then those of the move, unless `ranks` says otherwise. Elements that no
+  ** remaining rank holds are missing: they are in no message, and a run leaves them in the buffer
+  ** as they are */
   const int64_t *old;
 } mgrid_move_options;
 #define MGRID_MOVE_OPTIONS_INIT \
@@ -200,9 +201,9 @@ typedef struct mgrid_move_options {
 
 /* Plan the move of some tensors, by name, or of all (ntensors 0), seen from one rank of the move.
 ** The ranks of a move are those of `from`, and new ones that only `to` has; the plans may have
-** different worlds. Tensors are in the order of these names, or in that of `from`. Refused if a
-** tensor is in only one of the plans, or has other axes or another type in the other. options may
-** be NULL. Local, no messages.
+** different worlds. Tensors are in the order of these names, or of `from`. Refused if a tensor is
+** in only one of the plans, or differs in its axes or type. options may be NULL. Local, no
+** messages.
 **
 ** O(dims) for each message of this rank, in any worlds, even if grids do not fit into each other,
 ** as 6 x 4 and 4 x 6 ranks. Each message costs O(copies of the tensor) more in four cases: ranks
@@ -226,7 +227,8 @@ MGRID_API size_t mgrid_move_ntensors(const mgrid_move *m);
 /* its name; NULL: no such tensor */
 MGRID_API const char *mgrid_move_tensor(const mgrid_move *m, size_t i);
 
-/* Two ranks exchange at most one message in each direction, with the elements of all tensors. */
+/* A rank with which this rank exchanges messages: at most one in each direction, with the elements
+** of all tensors. */
 typedef struct mgrid_move_peer {
   size_t size;                       /* sizeof(mgrid_move_peer) */
   int64_t rank;                      /* of the move; never this rank */
@@ -235,7 +237,8 @@ typedef struct mgrid_move_peer {
 } mgrid_move_peer;
 #define MGRID_MOVE_PEER_INIT \
   { sizeof(mgrid_move_peer), -1, 0, 0, -1, -1 }
-/* The number of ranks that this one sends to or receives from, and the ith of them, by rank. */
+/* Return the number of ranks that this rank sends to or receives from, or describe the ith of them,
+** in the order of ranks. */
 MGRID_API size_t mgrid_move_npeers(const mgrid_move *m);
 MGRID_API mgrid_status mgrid_move_peers(const mgrid_move *m, size_t i, mgrid_move_peer *out,
                                         mgrid_error *err);
@@ -270,7 +273,7 @@ typedef struct mgrid_move_piece {
   int64_t from_offset, from_strides[MGRID_AXES_MAX]; /* in the sender's part in `from` */
   int64_t to_offset, to_strides[MGRID_AXES_MAX];     /* in the receiver's part in `to` */
 } mgrid_move_piece;
-/* Returns 0, or anything else to stop. */
+/* Returns 0 to go on, any other number to stop. */
 typedef int (*mgrid_piece_fn)(void *ud, const mgrid_move_piece *piece);
 /* Call fn for each piece that this rank sends to a peer or receives from it, or that stays
 ** (MGRID_STAYS; peer is ignored), tensor by tensor. Both sides have the same order: packed one
@@ -288,11 +291,11 @@ typedef struct mgrid_move_descriptor { /* never changes */
   int64_t from_offset, to_offset;
   int64_t bytes;
 } mgrid_move_descriptor;
-/* Write what this rank sends (or receives, or keeps), by peer, then tensor, at most `cap`
-** descriptors; return how many there are, or -1 after filling *err. Bytes that are neighbours on
-** both sides are in one descriptor. Sender and receiver have the same descriptors of a message, in
-** the same order. MGRID_UNSUPPORTED if a tensor changes its type. Local. O(dims + rows of the
-** pieces). */
+/* Write descriptors of the bytes that this rank sends (or receives, or keeps), sorted by peer, then
+** tensor, at most `cap`; return how many there are, or -1 after filling *err. Bytes that are
+** neighbours on both sides are in one descriptor. Sender and receiver have the same descriptors of
+** a message, in the same order. MGRID_UNSUPPORTED if a tensor changes its type. Local. O(dims +
+** rows of the pieces). */
 MGRID_API int64_t mgrid_move_descriptors(const mgrid_move *m, mgrid_way way, size_t cap,
                                          mgrid_move_descriptor *out, mgrid_error *err);
 

@@ -38,15 +38,15 @@ void *mgrid_null_oom(mgrid_error *err);
 mgrid_status mgrid_error_pass(mgrid_error *err, const mgrid_error *from);
 /* Copy the error `from` to *err, also if *err holds one. Return the status of `from`. */
 mgrid_status mgrid_error_replace(mgrid_error *err, const mgrid_error *from);
-/* Return an mgrid_error on the heap for a function of the host. Recipes can nest hundreds of calls
-** of such functions, too many errors for the stack. NULL: out of memory, and *err is set. */
+/* Allocate an error for a call of a function of the host. It is on the heap, because recipes can
+** nest hundreds of such calls. NULL: out of memory, and *err is set. */
 mgrid_error *mgrid_error_open(mgrid_error *err);
-/* Free this error. If the function failed, pass its error on. `what` names the function: "the
-** function of a map". */
+/* Free this error. If the function failed, first copy the error to *err; if it is empty, say that
+** `what` failed ("the function of a map"). */
 void mgrid_error_close(mgrid_error *own, bool failed, const char *what, mgrid_error *err);
-/* Return whether a pointer is missing that must not be NULL; then *err is MGRID_USAGE, "WHAT is
-** NULL". Do not call this for an object that an earlier call failed to make, because that call has
-** filled *err. */
+/* Return whether a required pointer is missing. `given`: it is not NULL. If it is missing, *err
+** becomes MGRID_USAGE, "WHAT is NULL". Do not check objects in this way: if one is NULL, the call
+** that should have made it has filled *err. */
 bool mgrid_lacks(bool given, const char *what, mgrid_error *err);
 /* Do the same for a list of n elements. */
 bool mgrid_lacks_list(size_t n, bool given, const char *what, mgrid_error *err);
@@ -70,11 +70,11 @@ void mgrid_struct_write(void *given, const void *own, size_t known);
 /* What long work may cost: an amount of work, and seconds of processor time (0: any). One unit of
 ** work takes about as long as one instruction of Lua. Work is charged before it is done. If it
 ** exceeds the limit or takes too long, the budget is exhausted, and stays so. The work then ends
-** without an error, and whoever made the budget makes the error. A NULL budget is for hosts, whose
-** work is free. memory.c */
+** without an error, and the function that made the budget makes the error. With a NULL budget
+** nothing is charged: calls of a host pass NULL. memory.c */
 typedef struct mgrid_budget {
   uint64_t limit, used;
-  uint64_t look;         /* how much work will be used when the clock is looked at again */
+  uint64_t look;         /* read the clock again when `used` reaches this */
   double seconds, spent; /* `spent`: seconds used before `began` */
   double began, looked;  /* mgrid_now() */
   /* mgrid_processor_now() at the first look at the clock; below 0: there was no look yet */
@@ -104,19 +104,19 @@ void *mgrid_realloc(const mgrid_hooks *h, void *block, size_t was, size_t bytes)
 /* The allocator in use if the host sets none. */
 void *mgrid_allocate(void *ud, void *block, size_t was, size_t bytes);
 void *mgrid_zeroed(const mgrid_hooks *h, size_t bytes);
-/* Give an array on the heap room for `more` elements after its n; it may be NULL at first. The
-** array doubles at powers of two, so no field needs to keep its capacity. False: no memory, and the
-** array stays as it is. memory.c */
+/* Make room for `more` elements after the n elements of an array on the heap, which may be NULL.
+** The capacity is always n rounded up to a power of two, so it need not be stored. False: no
+** memory, and the array is unchanged. memory.c */
 #define MGRID_GROW(array, n, more) mgrid_grow(&(array), n, more, sizeof *(array))
 bool mgrid_grow(void *array, size_t n, size_t more, size_t each);
-/* Give room for n elements to an array that shrinks, or is emptied and filled again. `room` keeps
-** its capacity. */
+/* Make room for n elements in an array that may also shrink. Its capacity is stored in `room`. */
 #define MGRID_ROOM(array, room, n) mgrid_room(&(array), &(room), n, sizeof *(array))
 bool mgrid_room(void *array, size_t *room, size_t n, size_t each);
 /* Free memory of realloc or malloc. The code of libmoongrid_lua calls this and mgrid_realloc, never
 ** malloc and free, because it may be bound to another allocator than the rest of the process
 ** (comm/recipe.c). */
 void mgrid_release(void *block);
+char *mgrid_strdup(const char *s); /* NULL: out of memory */
 /* Write a line to the host's log, if it has set one. h may be NULL. */
 void mgrid_log(const mgrid_hooks *h, mgrid_level level, const char *fmt, ...) MGRID_PRINTF(3, 4);
 
@@ -135,7 +135,7 @@ void mgrid_text_int(mgrid_text *t, int64_t n); /* as "%" PRId64, several times f
 /* Append a text as JSON. It must be UTF-8 on one line (mgrid_check_line). */
 void mgrid_text_quoted(mgrid_text *t, const char *s);
 void mgrid_text_numbers(mgrid_text *t, size_t n, const int64_t *list);
-/* write n so that its last digit is before `end`; return its first character */
+/* write the digits of n before `end`; return the first character */
 char *mgrid_digits(int64_t n, char *end);
 void mgrid_text_free(mgrid_text *t);
 /* Return the text as a C string, "" if it is empty. */
@@ -150,7 +150,7 @@ mgrid_status mgrid_text_flush(mgrid_text *t, mgrid_sink sink, void *ud, mgrid_er
 ** After a failure the text says so. */
 size_t mgrid_text_finish(mgrid_text *t, char *buf, size_t len);
 
-/* End the text in (buf, len) with "..." if its whole length does not fit. */
+/* End the text in (buf, len) with "..." if it was cut: `whole` is its length before. */
 void mgrid_text_ellipsis(char *buf, size_t len, size_t whole);
 
 /* Formats print numbers with a decimal point, whatever the host's locale is. These functions work
@@ -178,8 +178,6 @@ typedef struct mgrid_locale {
 mgrid_locale mgrid_locale_plain(void);
 void mgrid_locale_back(mgrid_locale of);
 
-char *mgrid_strdup(const char *s); /* NULL: out of memory */
-
 /* Return whether text is safe for a terminal: it is UTF-8, and has no control characters, not even
 ** newlines. chars.c */
 bool mgrid_is_shown(const char *s, size_t len);
@@ -188,13 +186,13 @@ bool mgrid_is_shown(const char *s, size_t len);
 ** mark". */
 mgrid_status mgrid_check_line(const char *what, const char *s, size_t len, mgrid_error *err);
 bool mgrid_is_utf8(const char *s, size_t len); /* control characters count as UTF-8 */
-/* Make text safe for a terminal: write an unsafe byte as \x1b. Write whole characters to (out,
-** room) as long as they fit, and return the number of bytes. */
+/* Copy text to (out, room), with unsafe bytes escaped, as \x1b, for a terminal. Stop before a
+** character that does not fit. Return the number of bytes written. */
 size_t mgrid_shown(char *out, size_t room, const char *s, size_t len);
-/* Append text that is made safe in this way. text.c */
+/* Append text with unsafe bytes escaped. text.c */
 void mgrid_text_shown(mgrid_text *t, const char *s);
-/* Shorten a number of 17 digits in buf to the fewest digits that read back as the same number.
-** Leave other texts as they are. */
+/* Shorten a number that was printed with 17 digits: write to buf the fewest digits that read back
+** as the same number, and return buf. Return any other text as it is. */
 const char *mgrid_shortest(const char *number, char *buf, size_t len);
 /* Do the same as mgrid_shown, in place. The buffer has `room` bytes, at most as many as a message.
 ** The text may lack its final 0. */
@@ -205,7 +203,7 @@ void mgrid_show(char *text, size_t room);
 mgrid_status mgrid_read_file(const char *path, mgrid_text *t, mgrid_error *err);
 mgrid_status mgrid_read_file_as(const char *path, const char *name, mgrid_text *t,
                                 mgrid_error *err); /* `name`: what messages call the file */
-/* Append a file of up to `most` bytes. Only for the command. */
+/* Append a file of up to `most` bytes; the other functions stop at MGRID_TEXT_MAX. */
 mgrid_status mgrid_read_file_up_to(const char *path, size_t most, mgrid_text *t, mgrid_error *err);
 /* Append all of standard input. Only for the command, because a library must not read it. */
 mgrid_status mgrid_read_stdin(size_t most, mgrid_text *t, mgrid_error *err);
@@ -239,8 +237,8 @@ uint64_t mgrid_machine_id(void);
 int64_t mgrid_cores(int64_t *usable);
 
 /* The launcher of this process, as the environment describes it. `by` NULL: no known launcher; this
-** is rank 0 of 1. If the launcher gives no size, `size` is 1. A rank that is not below its size is
-** ignored. system.c */
+** is rank 0 of 1. If the launcher gives no size, `size` is 1. A launcher whose rank is not below
+** its size is ignored. system.c */
 typedef struct mgrid_launched {
   const char *by;
   int64_t rank, size;
@@ -259,7 +257,7 @@ typedef enum mgrid_scarce {
 typedef struct mgrid_allowance {
   mgrid_scarce of;
   const char *whose, *name; /* "process", "ulimit -v" */
-  int64_t most, has;        /* limit and use, in bytes or a number; use -1: unknown */
+  int64_t most, has;        /* limit and use, in bytes or as a count; -1: not known */
 } mgrid_allowance;
 enum { MGRID_ALLOWANCES = 6, MGRID_ALLOWED = 128 };
 /* list the limits that are set, and return how many they are */

@@ -12,12 +12,12 @@
 
 /* ============================================================== the C locale */
 
-/* A host may call setlocale for its users. The meaning of a recipe must not change with that, nor
-** any text that another process reads: no decimal comma, no other order or upper case of
-** letters. */
+/* A host may call setlocale for its users. This must not change the meaning of a recipe, nor any
+** text that another process reads. So here numbers never have a decimal comma, and letters always
+** have the same order and the same capitals. */
 
-/* Switch this thread to the C library's "C" locale. That is a constant, so this allocates nothing
-** and cannot fail. (If it failed, uselocale would change nothing.) */
+/* The locale "C" is a constant of the C library, so newlocale allocates nothing and cannot fail.
+** (If it failed, uselocale would change nothing.) */
 mgrid_locale mgrid_locale_plain(void) {
   return (mgrid_locale){ (void *)uselocale(newlocale(LC_ALL_MASK, "C", (locale_t)0)) };
 }
@@ -64,8 +64,8 @@ const char *mgrid_shortest(const char *number, char *buf, size_t len) {
 /* A name, a message or a path may hold bytes that move the cursor, clear the screen or break the
 ** line. Escape such bytes, and bytes that are not UTF-8, as \x1b. */
 
-/* Return how many bytes the character at s has, and its code in *out. There are n bytes left. 0: it
-** is not UTF-8. */
+/* Return the number of bytes of the character at s, and its code in *out. At most n bytes may be
+** read. 0: it is not UTF-8. */
 static size_t decoded(const unsigned char *s, size_t n, uint32_t *out) {
   static const struct {
     unsigned char first, mask;
@@ -91,8 +91,8 @@ static size_t decoded(const unsigned char *s, size_t n, uint32_t *out) {
   return 0;
 }
 
-/* Return how many bytes the character at s has. 0: it is not UTF-8, it controls the terminal, it
-** changes the direction of text, or XML does not allow it. */
+/* Return the number of bytes of the character at s. 0: it is not UTF-8, controls the terminal,
+** changes the direction of text, or is not allowed in XML. */
 static size_t character(const unsigned char *s, size_t n) {
   static const struct {
     uint32_t low, high;

@@ -45,8 +45,8 @@ const char *mgrid_status_text(mgrid_status status) {
   return "unknown status";
 }
 
-/* Copy who is missing; `from` NULL: nobody is. A host that was built with an earlier header has an
-** error without these fields. */
+/* Copy the fields about missing ranks; `from` NULL: clear them. The error of a host that was built
+** with an earlier header does not have these fields. */
 static void copy_missing(mgrid_error *err, const mgrid_error *from) {
   static const mgrid_error none = MGRID_ERROR_INIT;
   if (err->size < sizeof *err) return;
@@ -212,11 +212,4 @@ bool mgrid_lacks_list(size_t n, bool given, const char *what, mgrid_error *err) 
   bool lacks = n > 0 && !given;
   if (lacks) mgrid_fail(err, MGRID_USAGE, "the list of %zu %s is NULL", n, what);
   return lacks;
-}
-
-char *mgrid_strdup(const char *s) {
-  size_t len = strlen(s) + 1;
-  char *copy = malloc(len);
-  if (copy) memcpy(copy, s, len);
-  return copy;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** field.h - reads JSON that this library wrote, or that claims so. A field knows its place, for
-** messages: "rules[3].rule.of: a number from 0 to 7 expected, not 9". After the first fault the
-** functions read nothing more. So a reader of many fields looks at `failed` once, at the end.
+** field.h - reads JSON that this library wrote, but that may have been changed. A field knows its
+** place in the JSON for messages: "rules[3].rule.of: a number from 0 to 7 expected, not 9". After
+** the first fault the functions read nothing more. So a caller that reads many fields checks
+** `failed` once, at the end.
 */
 #ifndef MGRID_FIELD_H
 #define MGRID_FIELD_H
@@ -26,15 +27,16 @@ typedef struct mgrid_field {
   const json_t *v;  /* NULL: there is no such field */
 } mgrid_field;
 
-/* Return whether a text of JSON nests more brackets than `most`. Jansson takes stack for each
-** bracket, and a thread has enough for MGRID_JSON_DEEP. 64 nested families take 2 each. */
+/* Return whether brackets in a text of JSON are nested more than `most` deep. Jansson needs stack
+** for each level, and a thread has enough for MGRID_JSON_DEEP. 64 nested families need 2 levels
+** each. */
 enum { MGRID_JSON_DEEP = 200 };
 bool mgrid_json_deep(const char *text, size_t length, int most);
 
 /* Report a fault: MGRID_BAD_VALUE, "PLACE: `expected` expected, not 9". */
 void mgrid_field_fault(const mgrid_field *f, const char *expected);
-/* Report that something could not be made from the field. Either all->err already has the error,
-** and gets the place, or the budget is exhausted. */
+/* Report that nothing could be made from the field. If all->err has an error, put the place of the
+** field before its message; if not, the budget is exhausted. */
 void mgrid_field_fail(const mgrid_field *f);
 /* Return whether to go on: nothing has failed, and the budget has `work` left. */
 bool mgrid_field_spend(const mgrid_field *f, int64_t work);

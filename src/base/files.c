@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** files.c - writes a file or a folder under another name first, then renames it. So a full disk, a
-** signal or a crash leaves what was there before. All files and folders of the library and the
-** command are written here (lint). The example trainer is built with this file, too, so the file
-** calls nothing else in the library.
+** files.c - writes files and folders under another name, then renames them (files.h). All files and
+** folders of the library and the command are written here (lint). The example trainer is built with
+** this file, too, so the file calls only functions that libmoongrid exports.
 */
 #include "base/files.h"
 
@@ -22,12 +21,12 @@
 enum { MARK = 01000 }; /* the sticky bit */
 
 struct mgrid_output {
-  mgrid_text path, name, part; /* the path as given; the same without links; NAME.part */
+  mgrid_text path, name, part; /* as given; with links followed; NAME.part */
   mgrid_text place;            /* where the file is until it has its name */
-  int fd, lock;                /* of the file; of NAME.part, which is locked; -1: none */
+  int fd, lock;                /* of the file; of NAME.part, for its lock; -1: none */
   FILE *stream;
   const char *const *files; /* patterns of the files that may be in NAME.part */
-  bool folder, made;        /* made: made under its own name, as MGRID_WRITE_NEW */
+  bool folder, made;        /* made: written under its own name, as MGRID_WRITE_NEW */
   mode_t mode;              /* of the file that this one replaces; 0: none */
   int why;                  /* errno of the call that failed; 0: none */
 };
@@ -117,8 +116,8 @@ static mgrid_status take_over(const mgrid_output *o, mgrid_error *err) {
   return s ? s : files_walk(o, true, err);
 }
 
-/* Lock the open folder. If this process has just made it, others lock it only while they look at
-** it. */
+/* Lock the open folder. If this process has just made it, wait for the lock: other processes only
+** look whether the folder is theirs. */
 static mgrid_status lock(const mgrid_output *o, bool made, mgrid_error *err) {
   if (flock(o->lock, made ? LOCK_EX : LOCK_EX | LOCK_NB) == 0) return MGRID_OK;
   if (errno == EWOULDBLOCK)
@@ -223,8 +222,9 @@ const char *mgrid_output_place(const mgrid_output *o) {
   return o->lock >= 0 ? o->place.data : o->path.data;
 }
 
-/* Open something that is not a regular file, or that is this process's own output already, which
-** has a position in it. */
+/* Open a file that must be written in place: one that is not regular, or that is stdout or stderr
+** of this process, which goes on at its position. Return whether it is such a file; o->fd may still
+** be -1. */
 static bool open_as_it_is(mgrid_output *o, const struct stat *about) {
   struct stat own;
   for (int fd = 1; fd <= 2 && o->fd < 0; fd++)
@@ -258,7 +258,7 @@ static mgrid_status open_file(mgrid_output *o, mgrid_writes how, mgrid_error *er
   if (stat(o->path.data, &about)) return open_beside(o, err);
   if (S_ISDIR(about.st_mode)) return cannot_write(o, EISDIR, err);
   if (open_as_it_is(o, &about)) return o->fd >= 0 ? MGRID_OK : cannot_write(o, errno, err);
-  /* rename would succeed even so */
+  /* rename would replace even a file that this user may not write */
   if (access(o->path.data, W_OK)) return cannot_write(o, errno, err);
   o->mode = about.st_mode & 0777;
   return open_beside(o, err);
@@ -288,7 +288,7 @@ FILE *mgrid_output_stream(mgrid_output *o) {
   return o->stream;
 }
 
-/* Bring every byte to the disk. */
+/* Flush the file to the disk, and close it. */
 static mgrid_status files_flush(mgrid_output *o, mgrid_error *err) {
   bool beside = o->lock >= 0 || o->made;
   errno = 0;
@@ -301,7 +301,7 @@ static mgrid_status files_flush(mgrid_output *o, mgrid_error *err) {
   return closed ? MGRID_OK : cannot_write(o, errno, err);
 }
 
-/* Give the file or folder its name. Give a folder the usual mode. */
+/* Give the file or folder its name, and take the mark off a folder. */
 static mgrid_status files_name_it(const mgrid_output *o, mgrid_error *err) {
   struct stat about;
   if (o->lock < 0) return MGRID_OK;

@@ -19,17 +19,17 @@ typedef enum mgrid_writes {
   ** not regular, and the file of stdout or stderr, are written in place */
   MGRID_WRITE_OVER,
   MGRID_WRITE_HERE, /* as MGRID_WRITE_OVER, but a link is refused */
-  /* write at once under the name, where nothing is yet: for files in a folder that is not
-  ** complete */
+  /* write under the name itself, which must be free: for files in a folder that is not complete
+  ** either */
   MGRID_WRITE_NEW,
 } mgrid_writes;
 
 /* Start a file. NULL: *err says why, and nothing has changed. */
 mgrid_output *mgrid_output_file(const char *path, mgrid_writes how, mgrid_error *err);
-/* Start a folder; nothing may have its name yet. Names of files in it fit `files`, patterns that
-** end with NULL. */
+/* Start a folder; its name must be free. `files` are patterns, with NULL at the end, one of which
+** each name of a file in the folder must match. */
 mgrid_output *mgrid_output_folder(const char *path, const char *const *files, mgrid_error *err);
-/* Return the path under which it is written until it is complete. */
+/* Return the path of the file or folder until it is complete. */
 const char *mgrid_output_place(const mgrid_output *o);
 
 mgrid_status mgrid_output_write(mgrid_output *o, const void *data, size_t n, mgrid_error *err);

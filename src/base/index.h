@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
 ** index.h - the one hash table. It holds numbers, for example indices of an array. Only the caller
-** knows what they stand for, and when two things are equal. So the caller goes through the numbers
-** with a hash:
+** knows what the numbers stand for, and whether two things are equal. So the caller goes through
+** all numbers that have the hash of its key:
 **
 **   size_t  at = 0;
 **   int32_t i = mgrid_index_next(&x, hash, &at);

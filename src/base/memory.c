@@ -31,6 +31,13 @@ void *mgrid_zeroed(const mgrid_hooks *h, size_t bytes) {
 
 void mgrid_release(void *block) { free(block); }
 
+char *mgrid_strdup(const char *s) {
+  size_t len = strlen(s) + 1;
+  char *copy = malloc(len);
+  if (copy) memcpy(copy, s, len);
+  return copy;
+}
+
 void mgrid_log(const mgrid_hooks *h, mgrid_level level, const char *fmt, ...) {
   char line[1024];
   va_list args;

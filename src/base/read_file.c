@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** read_file.c - reads a file whole, or its beginning.
+** read_file.c - reads a file whole, or its beginning. Pipes and devices are refused: they may never
+** end, or give each process other bytes. Standard input may be one of these, because the user of
+** the command chose it.
 */
 #include "base/base.h"
 
@@ -10,15 +12,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Refuse pipes and devices: they may never end, or give each process other bytes. Standard input
-** may be one, because the user of the command chose it. */
-
 static mgrid_status cannot_read(const char *what, const char *path, const char *why,
                                 mgrid_error *err) {
   return mgrid_fail(err, MGRID_REFUSED, "cannot %s %s: %s", what, path, why);
 }
 
-/* Read from fd until its end. Messages call it `path`. */
+/* Append the bytes of fd until its end; more than `most` are refused. Messages call the file
+** `path`. */
 static mgrid_status read_all(int fd, const char *path, size_t most, mgrid_text *t,
                              mgrid_error *err) {
   char piece[4096];

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
 ** system.c - what this process can learn from its system: the time, its machine, its launcher, its
-** limits. The file calls no other. It is the only C file that names launchers; for scripts
-** scripts/mpi.d/libraries does.
+** limits. It is the only C file that names launchers; scripts use scripts/mpi.d/libraries.
 */
 #include "base/base.h"
 
@@ -50,9 +49,8 @@ uint64_t mgrid_machine_id(void) {
   ssize_t n = 0;
   gethostname(text, 64);
   len = strnlen(text, 64);
-  int boot = open("/proc/sys/kernel/random/boot_id",
-                  /* read without stdio, which is slower: every rank runs this */
-                  O_RDONLY | O_CLOEXEC);
+  /* without stdio, which is slower: every rank runs this */
+  int boot = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
   if (boot >= 0) {
     n = read(boot, text + len, sizeof text - len);
     close(boot);
@@ -69,16 +67,15 @@ int64_t mgrid_cores(int64_t *usable) {
 
 /* ============================================================== the launcher */
 
-/* What the launcher has put into the environment of this process. */
-
-/* The order matters. Under Slurm, srun starts mpirun, and mpirun's ranks inherit the variables of
-** srun. */
+/* The variables that launchers set for a rank. The order matters: if srun starts mpirun, the ranks
+** of mpirun inherit the variables of srun. */
 static const struct launcher_row {
   const char *by, *rank, *size;
 } launcher_rows[] = {
   { "Open MPI's mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE" },
   { "a launcher with PMI (MPICH's mpirun, srun --mpi=pmi2)", "PMI_RANK", "PMI_SIZE" },
-  /* unlike the others, this size is not set in the script of the job itself */
+  /* Slurm's other variables with a size are also set in the script of the job, which is not a
+  ** rank */
   { "srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS" },
   { "a launcher with PMIx", "PMIX_RANK", NULL },
 };
@@ -144,7 +141,7 @@ static int64_t in_column(int column) {
 
 static bool by_ulimit(const struct limit_row *r, mgrid_allowance *a) {
   struct rlimit now;
-  /* RLIM_INFINITY is larger */
+  /* RLIM_INFINITY is above INT64_MAX */
   if (getrlimit(r->resource, &now) != 0 || now.rlim_cur >= INT64_MAX) return false;
   *a = (mgrid_allowance){ r->of, r->whose, r->name, (int64_t)now.rlim_cur, in_column(r->column) };
   return true;
@@ -152,8 +149,8 @@ static bool by_ulimit(const struct limit_row *r, mgrid_allowance *a) {
 
 /* ------------------------------------------------------------------ by cgroup */
 
-/* Version 2 has one hierarchy. Version 1 has a hierarchy for each controller, in a folder with its
-** name, and other names of files. */
+/* Cgroups of version 2 have one hierarchy. Those of version 1 have a hierarchy for each controller,
+** in a folder named after it, and other names of files. */
 static const struct group {
   mgrid_scarce of;
   const char *controller;
@@ -181,7 +178,7 @@ static bool lists(const char *list, size_t len, const char *word) {
 }
 
 /* Find the folder of this process's cgroup for a controller. Return its version, 1 or 2; 0: there
-** is none. Without its last *root characters, the path is the top of the hierarchy. */
+** is none. The first *root characters of the path are the top of the hierarchy. */
 static int folder_of(const char *controller, char *path, size_t room, size_t *root) {
   char text[4096];
   int version = 0;
@@ -193,29 +190,29 @@ static int folder_of(const char *controller, char *path, size_t room, size_t *ro
     if (!place++) continue;
     list++;
     size_t len = (size_t)(place - 1 - list);
-    bool first = len > 0 && lists(list, len, controller);
-    if (!first && (len > 0 || version)) continue;
-    version = first ? 1 : 2;
-    *root = (size_t)snprintf(path, room, "/sys/fs/cgroup%s%s", first ? "/" : "",
-                             first ? controller : "");
+    bool named = len > 0 && lists(list, len, controller);
+    if (!named && (len > 0 || version)) continue;
+    version = named ? 1 : 2;
+    *root = (size_t)snprintf(path, room, "/sys/fs/cgroup%s%s", named ? "/" : "",
+                             named ? controller : "");
     snprintf(path + *root, room - *root, "%.*s", (int)(end - place), place);
-    if (first) break;
+    if (named) break;
   }
   return version;
 }
 
-/* Return the number in a file of a folder. -1: there is no number, but for example the word
+/* Return the number in a file of a folder. -1: the file has no number, but for example the word
 ** "max". */
 static int64_t number_in(const char *folder, const char *file) {
   char path[PATH_MAX], text[64], *end;
   snprintf(path, sizeof path, "%.3000s/%s", folder, file);
   if (!slurp(path, text, sizeof text)) return -1;
   long long n = strtoll(text, &end, 10);
-  /* version 1 writes a number larger than that for "no limit" */
+  /* version 1 writes a larger number for "no limit" */
   return end > text && n < INT64_MAX / 2 ? n : -1;
 }
 
-/* Return the smallest limit of the folder and the folders above it. */
+/* Find the smallest limit of the cgroup and the cgroups above it. False: there is none. */
 static bool by_cgroup(const struct group *g, mgrid_allowance *a) {
   char path[PATH_MAX];
   size_t root = 0;
@@ -263,8 +260,8 @@ void mgrid_allowance_words(const mgrid_allowance *a, char *buf, size_t room) {
   if (a->has >= 0) snprintf(buf + n, room - (size_t)n, " and has %" PRId64, a->has >> shift);
 }
 
-/* Of all limits of one kind, return the one with the least left, if that is at most `within` or not
-** known. */
+/* Return the limit of a kind that leaves the least, if it leaves at most `within`, or its use is
+** not known. */
 static const mgrid_allowance *system_nearest(const mgrid_allowance *all, size_t n, mgrid_scarce of,
                                              int64_t within) {
   const mgrid_allowance *found = NULL;
@@ -277,8 +274,8 @@ static const mgrid_allowance *system_nearest(const mgrid_allowance *all, size_t 
   return found;
 }
 
-/* The memory of a cgroup is not listed: at that limit the kernel kills, and no call fails. A thread
-** also needs memory, for its stack. */
+/* The memory limit of a cgroup is not considered: at this limit the kernel kills a process, and no
+** call fails. A new thread may also fail for lack of memory for its stack. */
 const char *mgrid_allowed(mgrid_scarce of, char buf[MGRID_ALLOWED]) {
   const int64_t stack = 16 << 20;
   mgrid_allowance all[MGRID_ALLOWANCES];

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** text.c - growing strings, names, and the nearest name for messages. After a string could not
-** grow, it stays failed. So a writer of many pieces checks it once, at the end.
+** text.c - growing strings, names, and the nearest name for messages.
 */
 #include "base/base.h"
 
@@ -79,7 +78,7 @@ void mgrid_text_add(mgrid_text *t, const char *fmt, ...) {
 void mgrid_text_shown(mgrid_text *t, const char *s) {
   char piece[256];
   size_t len = strlen(s);
-  for (size_t at = 0; at < len;) { /* go on in blocks, each of which ends between two characters */
+  for (size_t at = 0; at < len;) { /* in blocks, none of which ends inside a character */
     size_t n = len - at < 60 ? len - at : 60;
     while (n < len - at && n > 56 && ((unsigned char)s[at + n] & 0xc0) == 0x80) n--;
     mgrid_text_put(t, piece, mgrid_shown(piece, sizeof piece, s + at, n));
@@ -172,8 +171,8 @@ static int distance(const char *a, const char *b) {
   return row[n % 3][m];
 }
 
-/* Return whether the parts of a occur in b in this order, the first at the start of b.
-** tensor_parallel has two parts. */
+/* Return whether the parts of a name (tensor_parallel has two) occur in b in the same order, the
+** first at the start of b. */
 static bool has_parts(const char *a, const char *b) {
   for (bool first = true; *a; first = false) {
     size_t n = strcspn(a, "_-");
@@ -188,8 +187,6 @@ static bool has_parts(const char *a, const char *b) {
   return true;
 }
 
-/* A word with many slips begins as the candidate does, or has it inside; one of two letters begins
-** as it does, or has them the other way round. */
 const char *mgrid_nearest(const char *word, const char *const *candidates, size_t n) {
   const char *best = NULL;
   int least = 0;
@@ -201,18 +198,22 @@ const char *mgrid_nearest(const char *word, const char *const *candidates, size_
     if (!best || d < least || nearer) best = candidates[i], least = d;
   }
   size_t longer = best ? (strlen(word) > strlen(best) ? strlen(word) : strlen(best)) : 0;
-  /* SHORTEST: characters to recognize a word by. SLIP: edits that may be a slip of the hand */
+  /* SHORTEST: letters that are enough to recognize a word. SLIP: most edits of a typing error */
   enum { SHORTEST = 4, SLIP = 2 };
   bool close = best && (size_t)least * 3 <= longer + 1;
   bool begins = best && lower(*best) == lower(*word);
   bool same = longer > 2 || begins || (best && *word && word[1] == *best && *word == best[1]);
+  /* a typing error; words of one or two letters must also begin alike, or have two letters
+  ** swapped */
   if (close && least <= SLIP && same) return best;
   for (size_t i = 0; i < n; i++)
     if (strlen(word) >= SHORTEST && has_parts(word, candidates[i])) return candidates[i];
+  /* more errors */
   if (close && longer > 2 && (begins || strstr(word, best) || strstr(best, word))) return best;
   for (size_t i = 0; i < n; i++) {
     size_t len = strlen(candidates[i]);
-    bool heads = len >= SHORTEST && strlen(word) <= 2 * len /* worldsize */
+    /* "worldsize" for "world" */
+    bool heads = len >= SHORTEST && strlen(word) <= 2 * len
                  && strncmp(word, candidates[i], len) == 0;
     if (heads || (len > 1 && has_parts(candidates[i], word))) return candidates[i];
   }

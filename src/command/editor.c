@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** editor.c - a word of C for the prompt of moongrid shell: libedit or readline edits lines, if one
-** of them is here. It is looked for when the prompt starts.
+** editor.c - reads lines at the prompt of moongrid shell with libedit or readline, which is looked
+** for when the prompt starts.
 */
 #include "command/cli.h"
 
@@ -17,8 +17,8 @@ enum { HISTORY = 1000 }; /* most lines of the history */
 
 static const char complete_key = 'c'; /* its address: the key of the function that completes */
 
-/* The functions of libedit; readline has the same. There is one such struct, because completion
-** cannot be given data of its own. */
+/* The functions of libedit, which readline has, too. The struct is global, because these libraries
+** pass no data of the caller to a function that completes. */
 static struct {
   char *(*readline)(const char *prompt);
   int (*add_history)(const char *line);
@@ -63,7 +63,6 @@ static char **editor_complete(const char *word, int start, int end) {
 
 /* ---------------------------------------------------------------------- library */
 
-/* Find a symbol. A library without it is not used. */
 static bool editor_find(void *library, const char *name, void *to) {
   void *symbol = dlsym(library, name);
   memcpy(to, &symbol, sizeof symbol); /* ISO C cannot convert to a pointer to a function */
@@ -98,12 +97,12 @@ static bool editor_open_library(const char *name) {
 
 /* ------------------------------------------------------------------------ words */
 
-/* Write the history, readable for this user only. If it cannot be kept, ignore that. */
+/* Write the history, readable for this user only. A failure is ignored. */
 static void editor_keep(const char *path) {
   mgrid_output *file = mgrid_output_file(path, MGRID_WRITE_OVER, NULL);
   const char *place = file ? mgrid_output_place(file) : NULL;
   bool good = file && editor.write_history(place) == 0;
-  if (good && strcmp(place, path) != 0) good = chmod(place, 0600) == 0; /* but not of a device */
+  if (good && strcmp(place, path) != 0) good = chmod(place, 0600) == 0; /* not a device */
   mgrid_output_end(file, good ? MGRID_OK : MGRID_OUTPUT, NULL);
 }
 

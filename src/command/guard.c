@@ -37,8 +37,8 @@ static void guard_say(const char *text) {
   (void)n;
 }
 
-/* Say whether the kernel has killed another rank for lack of memory. This runs as the process ends.
-** To know it is worth calls that signal handlers may not make. */
+/* Say whether the kernel has killed another rank for lack of memory. This calls functions that
+** signal handlers may not call: the process is about to end, and has printed its other messages. */
 static void say_of_memory(void) {
   mgrid_allowance all[MGRID_ALLOWANCES];
   char words[MGRID_ALLOWED], line[64 + MGRID_ALLOWED + sizeof head];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** host_words.c - words of C for the Lua of the command: the terminal, the launcher, files, and
+** host_words.c - C functions for the Lua of the command: the terminal, the launcher, files, and
 ** texts that are built in.
 */
 #include "command/cli.h"
@@ -33,8 +33,8 @@ static bool is_unicode(void) {
   return is;
 }
 
-/* terminal() -> whether stdout is a terminal; its columns and lines, if it tells them; whether it
-** can draw with more than ASCII; whether stderr and stdin are terminals */
+/* terminal() -> whether stdout is a terminal; its columns and lines (0: not known); whether its
+** locale is UTF-8; whether stderr and stdin are terminals */
 static int terminal(lua_State *L) {
   struct winsize size = { 0 };
   bool is = isatty(STDOUT_FILENO), known = is && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0;
@@ -62,7 +62,7 @@ static int pause_for(lua_State *L) {
   return 0;
 }
 
-/* command_put(text): write it to stdout, and count it for the progress */
+/* put(text): write it to stdout, and count it for the progress */
 static int put_out(lua_State *L) {
   size_t len;
   const char *given = luaL_checklstring(L, 1, &len);
@@ -72,8 +72,8 @@ static int put_out(lua_State *L) {
                                               : (mgrid_unwritten(&e), mgrid_lua_raise_error(L, &e));
 }
 
-/* command_progress([text]): show on the last line of a terminal what takes more than a second.
-** Without a text, end this; do so before anything is printed */
+/* progress([text]): show on the last line of a terminal what takes more than a second. Without a
+** text, end this; do so before anything is printed */
 static int command_progress(lua_State *L) {
   if (lua_isnoneornil(L, 1))
     cli_progress_end();
@@ -82,13 +82,14 @@ static int command_progress(lua_State *L) {
   return 0;
 }
 
-/* guard([Job | text]): if the launcher ends the job, say in what this rank is. Without an argument:
-** say nothing, because an error was said, or all is done */
+/* guard([Job | text]): if the launcher ends the job, print what this rank is doing: the text, or
+** what the Job does at that time. Without an argument: print nothing, because an error was printed,
+** or all is done */
 static int guard(lua_State *L) {
   const mgrid_backend *b = mgrid_lua_to(L, 1, "Job");
   lua_settop(L, 1);
   cli_guard(b ? b->doing : luaL_optstring(L, 1, NULL));
-  /* the registry keeps it until the next one */
+  /* keep the text or Job until the next call */
   lua_rawsetp(L, LUA_REGISTRYINDEX, (void *)(uintptr_t)guard);
   return 0;
 }
@@ -103,15 +104,15 @@ static int alarm_at(lua_State *L) {
   return 0;
 }
 
-/* command_refuse(status, message): raise an error of any length, in the way of the module */
+/* refuse(status, message): raise an error as the module does, with a message of any length */
 static int command_refuse(lua_State *L) {
   mgrid_lua_note(L, (mgrid_status)luaL_checkinteger(L, 1), luaL_checkstring(L, 2));
   lua_settop(L, 2);
   return lua_error(L);
 }
 
-/* limits(all) -> whether the system's limits are enough for the ranks of the launcher; the words of
-** those that are not, or of all */
+/* limits(all) -> whether the system's limits are high enough for the ranks of the launcher; the
+** limits as text: those that are too low, or all */
 static int limits(lua_State *L) {
   mgrid_text words = { 0 };
   lua_pushboolean(L, cli_limits(mgrid_launcher().size, lua_toboolean(L, 1), &words));
@@ -119,8 +120,7 @@ static int limits(lua_State *L) {
   return 2;
 }
 
-/* command_start(words) -> the exit code of moongrid with these words, run in a process of its
-** own */
+/* start(words) -> the exit code of moongrid, run with these words in a new process */
 static int command_start(lua_State *L) {
   enum { WORDS = 512 };
   char *argv[WORDS + 2] = { (char[]){ "moongrid" } };
@@ -154,8 +154,8 @@ static int shown(lua_State *L) {
   return 1;
 }
 
-/* command_nearest(word, names) -> the end of a message, "; nearest is 'why' (why, plan)"; the
-** nearest name, or nil */
+/* nearest(word, names) -> the end of a message, "; nearest is 'why' (why, plan)"; the nearest name,
+** or nil */
 static int command_nearest(lua_State *L) {
   char tail[512];
   const char *word = luaL_checkstring(L, 1);
@@ -224,8 +224,8 @@ static int command_read_file(lua_State *L) {
   return 1;
 }
 
-/* folder(path) -> the sorted names in it, or nil. It is in C because the list may lack memory for a
-** name while the folder is open. */
+/* folder(path) -> the names in it, or nil. The folder is closed before the list is made, because
+** that may raise */
 static int folder(lua_State *L) {
   DIR *d = opendir(luaL_checkstring(L, 1));
   if (!d) return 0;
@@ -244,8 +244,8 @@ static int folder(lua_State *L) {
   return 1;
 }
 
-/* kind(path) -> "link", "folder", "file" or "other", or nil if there is nothing; how many bytes it
-** has, behind a link, too; when it was last written, in seconds since 1970 */
+/* kind(path) -> "link", "folder", "file" or "other", or nil if there is nothing; with links
+** followed, its number of bytes, and when it was last written, in seconds since 1970 */
 static int kind(lua_State *L) {
   struct stat about, behind;
   const char *path = luaL_checkstring(L, 1);
@@ -267,8 +267,8 @@ static int make_folder(lua_State *L) {
   return mgrid_lua_raise_as(L, MGRID_OUTPUT, "cannot make %s: %s", path, strerror(errno));
 }
 
-/* command_put(text), which a writer gets. Upvalues: a userdata with its stream, NULL once the file
-** has ended; its path */
+/* put(text), the argument of the function that `write` calls. Upvalues: a userdata with the stream,
+** NULL once the file is closed; the path */
 static int command_put(lua_State *L) {
   FILE *file = *(FILE **)lua_touserdata(L, lua_upvalueindex(1));
   size_t len;
@@ -278,7 +278,7 @@ static int command_put(lua_State *L) {
                             lua_tostring(L, lua_upvalueindex(2)), strerror(errno));
 }
 
-/* Write a text, or what the function at 2 writes. */
+/* Write the text at index 2, or the texts that the function at 2 puts. */
 static mgrid_status write_all(lua_State *L, const char *path, mgrid_writes how, mgrid_error *err) {
   size_t len;
   const char *data = lua_tolstring(L, 2, &len);
@@ -316,7 +316,7 @@ static int apart(lua_State *L) {
   return 0;
 }
 
-/* Write the path of this program. Return its last slash. */
+/* Get the path of this program. Return its last slash. */
 static char *own_path(char *path, size_t room) {
   ssize_t n = readlink("/proc/self/exe", path, room - 1);
   path[n > 0 ? n : 0] = '\0';
@@ -331,8 +331,9 @@ static int program(lua_State *L) {
   return 1;
 }
 
-/* Return the folder in MOONGRID_LUA. It is lua/ of a source tree, whose files of the command are
-** used instead of those built in. Only a binary that lies where make has built it uses this. */
+/* Return the folder in MOONGRID_LUA, the lua/ of a source tree. Its files of the command are then
+** used instead of those that are built in. NULL: it is not set, or this program is not where make
+** built it. */
 static const char *source_tree(void) {
   char path[4096], *slash;
   const char *folder = getenv("MOONGRID_LUA");
@@ -380,9 +381,8 @@ int cli_open_words(lua_State *L) {
 
 /* --------------------------------------------------------------- its files */
 
-/* Push the chunk of lua/command/why.lua for "command.why". Messages call it "moongrid.command.why".
-** Errors of the module begin with the position of a script, but not with that of such a chunk
-** (mgrid_lua_where). */
+/* Push the chunk of lua/command/why.lua for "command.why". Its name is "moongrid.command.why": with
+** such a name, its position is not put before errors of the module (mgrid_lua_where). */
 static int load_source(lua_State *L, const char *root, const char *name) {
   mgrid_text file = { 0 };
   mgrid_error e = MGRID_ERROR_INIT;
@@ -395,7 +395,8 @@ static int load_source(lua_State *L, const char *root, const char *name) {
   return luaL_loadbufferx(L, data, len, lua_pushfstring(L, "=moongrid.%s", name), "t");
 }
 
-/* A searcher for `require`. Pages are always those built in, because make puts them together. */
+/* A searcher for `require`. HTML pages are always the built-in ones, because make assembles
+** them. */
 static int find_file(lua_State *L) {
   const char *name = luaL_checkstring(L, 1), *root = source_tree();
   const char *whole = lua_pushfstring(L, "moongrid.%s", name);

@@ -7,13 +7,12 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Return the least that ranks need if all are on this machine: bytes or a number. With Open MPI
-** 4.1, 8 and 16 ranks start if each has 16 open files, and if mpirun has 64 and 100 files; they
-** need 100 and 250 MiB of addresses. */
+/* Return the lowest limit, in bytes or as a count, with which ranks can start if all are on this
+** machine. Measured with Open MPI 4.1 for 8 and 16 ranks: mpirun needs 64 and 100 open files, a
+** rank 16 files, and a process 100 and 250 MiB of address space. */
 static int64_t limits_least(const mgrid_allowance *a, int64_t ranks) {
-  bool own = strcmp(a->whose, "process")
-             /* of each rank; limits of the cgroup and of the user are for all ranks together */
-             == 0;
+  /* limits of the cgroup and of the user are for all ranks together */
+  bool own = strcmp(a->whose, "process") == 0;
   switch (a->of) {
   case MGRID_SCARCE_MEMORY: return (own ? 192 + 16 * ranks : 32 + 12 * ranks) << 20;
   case MGRID_SCARCE_THREADS: return 16 + 4 * ranks;

@@ -15,7 +15,7 @@ typedef struct line {
 } line;
 
 /* Run `require "command.base.main"` with the words of the command line. Return the exit code, and
-** whether a job was joined. */
+** whether this process is a rank of a job. */
 static int main_run(lua_State *L) {
   const line *l = lua_touserdata(L, 1);
   mgrid_lua_open_whole(L);
@@ -44,13 +44,13 @@ static int main_say(mgrid_status status, const char *message) {
 }
 
 /* Print the error that was raised, and return its exit code. If an integer was raised, it is the
-** exit code, and the message has been printed. */
+** exit code, and the message has been printed. *said: the error was that stdout failed. */
 static int fail(lua_State *L, int raised, bool *said) {
   mgrid_error e = MGRID_ERROR_INIT;
   if (raised != LUA_ERRMEM && lua_isinteger(L, -1)) return (int)lua_tointeger(L, -1);
   const char *message = raised == LUA_ERRMEM ? NULL : lua_tostring(L, -1);
   mgrid_status s = message ? mgrid_lua_status(L, message) : MGRID_NO_MEMORY;
-  *said = s == MGRID_OUTPUT; /* stdout has failed */
+  *said = s == MGRID_OUTPUT;
   /* a message may have lines: those of a recipe, and carets */
   if (s && message) return main_say(s, message);
   if (message)
@@ -60,8 +60,9 @@ static int fail(lua_State *L, int raised, bool *said) {
   return main_say(e.status, e.message);
 }
 
-/* Whether to free memory at the end. The end of the process does it faster than lua_close, which
-** would take a tenth of the time of a plan. But a job must be left. */
+/* Whether to free memory at the end. lua_close would take a tenth of the time of a plan, and the
+** process frees its memory anyway. But after an error, or in a job, lua_close is needed to leave
+** the job. */
 #ifdef __SANITIZE_ADDRESS__
 enum { FREES = true }; /* because the sanitizer looks for leaks */
 #else

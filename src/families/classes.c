@@ -2,8 +2,7 @@
 **
 ** classes.c - all groups of a family at once: as classes of shifted copies (classes.h), its members
 ** as sets of points, and whether two families have the same groups. The family's form gives classes
-** and points. If it cannot, groups are compared rank by rank, which is charged to the budget. Plans
-** call this file to share communicators, the forms call it to compare their parts.
+** and points. If the form cannot, groups are compared rank by rank, which is charged to the budget.
 */
 #include "families/classes.h"
 
@@ -191,10 +190,10 @@ bool mgrid_members_of(const mgrid_family *f, mgrid_sets *list) {
 
 /* ============================================================ equal families */
 
-/* Whether two families have the same groups. If their rules differ, they are compared class by
-** class, and otherwise rank by rank. */
+/* If their rules differ, families are compared class by class; if classes cannot tell, rank by
+** rank. */
 
-enum { FEW = 64 }; /* families of up to FEW members are compared rank by rank at once */
+enum { FEW = 64 }; /* families of up to FEW members are not compared by classes */
 
 mgrid_tristate mgrid_classes_equal(const mgrid_family *a, const mgrid_family *b, int64_t *differs,
                                    mgrid_budget *budget) {

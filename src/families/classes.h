@@ -15,9 +15,9 @@ enum {
   MGRID_LISTED_MAX = 256    /* positions or pieces that are checked one by one */
 };
 
-typedef struct mgrid_repeat { /* one mode of the way in which the groups of a class repeat */
+typedef struct mgrid_repeat { /* a mode by which the groups of a class repeat */
   int64_t size, stride;       /* in ranks */
-  int64_t weight;             /* how far apart the group numbers are */
+  int64_t weight;             /* the step between group numbers */
 } mgrid_repeat;
 
 typedef struct mgrid_class {
@@ -42,7 +42,7 @@ struct mgrid_sets {
 
 /* Add a class, which the caller fills. NULL: there are too many, or out of memory. */
 mgrid_class *mgrid_classes_add(mgrid_classes *list);
-/* Multiply the distances between group numbers by `times`. */
+/* Multiply the steps between group numbers by `times`. */
 void mgrid_class_spread(mgrid_class *c, int64_t times);
 /* Repeat the groups of a class `size` times; each copy is shifted by `stride` ranks and `weight`
 ** group numbers. False: there are too many steps. */
@@ -53,12 +53,12 @@ void mgrid_class_line(mgrid_class *c, int64_t size, int64_t stride);
 /* Append the classes of a family. False: out of memory, or there are too many, for example in long
 ** lists. */
 bool mgrid_classes_of(const mgrid_family *f, mgrid_classes *list);
-/* Find the first ranks of the groups of a class, as a set of points. False: no set has them. */
+/* Make a set of points of the first ranks of the groups of a class. False: no modes describe it. */
 bool mgrid_class_starts(const mgrid_class *c, mgrid_points *out);
-/* Find points that stand for the groups of a class: each has the number of a group and its first
-** rank. False: no set has them. */
+/* Make a set of points that identify the groups of a class: each point combines the number of a
+** group and its first rank. False: no modes describe the set. */
 bool mgrid_class_numbered(const mgrid_class *c, mgrid_points *out);
-/* Return the number of the group for which such a point stands. */
+/* Return the number of the group that such a point identifies. */
 static inline int64_t mgrid_numbered_group(int64_t point) { return point >> 31; }
 
 /* Return whether the groups of the two classes are the same up to a shift. */
@@ -67,7 +67,7 @@ mgrid_tristate mgrid_class_alike(const mgrid_family *f, const mgrid_class *c, co
 
 /* Add a set, which the caller fills. NULL: there are too many, or out of memory. */
 mgrid_points *mgrid_sets_add(mgrid_sets *list);
-/* Call mgrid_points_each with a list of sets. */
+/* As mgrid_points_each, with a list of sets. */
 bool mgrid_sets_each(const mgrid_points *a, const mgrid_sets *sets, bool every, mgrid_points_fn fn,
                      void *ud, mgrid_budget *budget);
 /* Find the lowest point of a that is in none of the sets; -1: there is none. Return false in the

@@ -2,8 +2,7 @@
 **
 ** family.c - makes and frees families, and answers questions: rank -> (group, position) and back.
 ** The answers come from the family's form, which this file calls only through its table. An answer
-** costs O(modes); if members had to be listed, O(log of their number). Hosts and the files after
-** the forms call this file.
+** costs O(modes), or O(log members) for lists.
 */
 #include "families/family.h"
 
@@ -15,9 +14,8 @@
 
 mgrid_family *mgrid_family_alloc(const mgrid_form *form, int64_t world, size_t own,
                                  mgrid_error *err) {
-  mgrid_family *f = malloc(sizeof *f + own);
+  mgrid_family *f = calloc(1, sizeof *f + own);
   if (!f) return mgrid_null_oom(err);
-  memset(f, 0, sizeof *f + own);
   atomic_init(&f->refs, 1);
   f->form = form;
   f->own = f + 1;
@@ -72,7 +70,7 @@ mgrid_family *mgrid_family_twin(const mgrid_family *f, mgrid_error *err) {
   size_t after = offsetof(mgrid_family, form);
   memcpy((char *)twin + after, (const char *)f + after, sizeof *twin - after);
   atomic_init(&twin->refs, 1);
-  /* if f is a twin itself, then its origin, so that there is no chain of twins */
+  /* the origin of f if f is a twin, so that twins form no chain */
   twin->origin = mgrid_family_origin(f);
   twin->bytes = twin->origin->bytes + sizeof *twin;
   twin->twin = true;
@@ -241,9 +239,8 @@ bool mgrid_bundle_lists(const mgrid_family *f, int64_t n, int64_t *work) {
 
 /* ======================================================== members for a host */
 
-/* Lists of ranks for a host. Families hold ranks as 32-bit numbers, hosts get 64 bits. So the list
-** is made one piece at a time: the piece is written in 32 bits, and then widened while it is in the
-** cache. */
+/* Families list ranks as 32-bit numbers, and hosts get 64 bits. So the list is made in pieces: each
+** is written in 32 bits, and widened while it is in the cache. */
 
 enum { PIECE = 2048 }; /* ranks of a piece */
 
@@ -251,7 +248,7 @@ static void family_widen(const int32_t *from, int64_t n, int64_t *to) {
   for (int64_t i = 0; i < n; i++) to[i] = from[i];
 }
 
-/* Write as many of the group's members as n allows. */
+/* Write the first n members of a group. */
 static void put_members(const mgrid_family *f, int64_t group, int64_t n, int64_t *out) {
   int32_t piece[PIECE];
   for (int64_t at = 0; at < n; at += PIECE) {

@@ -88,7 +88,7 @@ struct mgrid_family {
   int64_t total;          /* members of all groups */
   int64_t low, high;      /* bounds of the members; low > high without groups */
   int depth;              /* levels of families below this one, at most MGRID_DEPTH_MAX */
-  /* families in it: itself and all below. One that occurs twice counts twice */
+  /* this family and all below it; a family that occurs twice counts twice */
   int64_t nodes;
   size_t bytes; /* memory of these families */
 };
@@ -106,8 +106,8 @@ typedef struct mgrid_splitting {
   ** so on. true: the first piece of each group, then the second of each group, and so on */
   bool by_row;
   bool lists; /* make lists where no modes give the pieces */
-  /* mgrid_family_lists, by which groups of different sizes are split. It is in a later file
-  ** (op_regroup.c), so it is passed. NULL: all groups have one size */
+  /* mgrid_family_lists, for groups of different sizes. It is a pointer, because the function is in
+  ** a later file (form_table.c). NULL: all groups have one size */
   mgrid_family *(*write_out)(const mgrid_family *f, mgrid_error *err);
   mgrid_family *inner, *outer; /* the results; one may be set if the other failed */
 } mgrid_splitting;
@@ -131,8 +131,8 @@ struct mgrid_form {
   int64_t (*rank)(const mgrid_family *f, int64_t group, int64_t position);
   bool (*locate)(const mgrid_family *f, int64_t rank, int64_t nth, int64_t *group,
                  int64_t *position);
-  /* As mgrid_family_slice and mgrid_family_range. NULL: the caller asks for one rank, or one group,
-  ** at a time. */
+  /* As mgrid_family_slice and mgrid_family_groups. NULL: the caller asks for one rank, or one
+  ** group, at a time. */
   void (*slice)(const mgrid_family *f, int64_t group, int64_t position, int64_t n, int32_t *out);
   int64_t (*range)(const mgrid_family *f, int64_t group, int64_t n, int32_t *out);
   /* Return whether one rule makes both families. The caller has checked that both have this form,
@@ -196,8 +196,8 @@ struct mgrid_form {
 ** `own` bytes. Return NULL after an error. */
 mgrid_family *mgrid_family_alloc(const mgrid_form *form, int64_t world, size_t own,
                                  mgrid_error *err);
-/* Count the family `below` as part of f. Every question goes through all parts, by recursion. So
-** refuse f if it gets nested too deeply or has too many parts. */
+/* Count the family `below` as part of f. Refuse f if it is nested too deeply or has too many parts,
+** because questions go through the parts by recursion. */
 mgrid_status mgrid_family_put_above(mgrid_family *f, const mgrid_family *below, mgrid_error *err);
 /* Return the family, or for a twin the family that it was made from, with one more owner. */
 mgrid_family *mgrid_family_origin(const mgrid_family *f);
@@ -213,14 +213,13 @@ mgrid_status mgrid_window_check(mgrid_window w, mgrid_error *err);
 static inline const mgrid_parts *mgrid_family_in_turn(const mgrid_family *f) {
   return f->form->in_turn ? f->own : NULL;
 }
-/* Write n members of a group, from a position on. So a caller can read a long group in pieces. */
+/* Write n members of a group, from a position on. */
 void mgrid_family_slice(const mgrid_family *f, int64_t group, int64_t position, int64_t n,
                         int32_t *out);
-/* Write the members of a group. mgrid_family_members, which hosts call, first checks that the group
-** exists. */
+/* Write the members of a group. These functions do not check that the group exists;
+** mgrid_family_members, for hosts, does. */
 void mgrid_family_group(const mgrid_family *f, int64_t group, int32_t *out);
-/* Write n groups that exist, and return how many ranks that are. mgrid_family_range, which hosts
-** call, checks first. */
+/* Write the members of n groups, one group after the other. Return the number of ranks. */
 int64_t mgrid_family_groups(const mgrid_family *f, int64_t group, int64_t n, int32_t *out);
 /* Return the number of groups with one member. */
 int64_t mgrid_family_singles(const mgrid_family *f);
@@ -239,7 +238,7 @@ int64_t mgrid_family_in_round(const mgrid_family *f, int64_t round); /* its numb
 /* Refuse an operation that needs explicit lists; the message says how to get them. Always return
 ** NULL. */
 void *mgrid_needs_lists(const char *operation, const mgrid_family *f, mgrid_error *err);
-/* Call the operations of the form's table. */
+/* Call the operation of the form's table; mgrid_bundle refuses if the form has none. */
 mgrid_family *mgrid_bundle(const mgrid_family *f, int64_t n, mgrid_error *err);
 bool mgrid_bundle_lists(const mgrid_family *f, int64_t n, int64_t *work);
 
@@ -284,7 +283,7 @@ extern const mgrid_form mgrid_cut_form;
 ** means out of memory. Equal pieces become a split, which is STRIDED if modes give them. */
 mgrid_family *mgrid_cut_at(const mgrid_family *base, int64_t n, int64_t *starts, bool by_row,
                            mgrid_error *err);
-/* Call the operation of the form's table. */
+/* Call the operation of the form's table. A form without one makes a CUT or lists. */
 mgrid_status mgrid_split(mgrid_splitting *x, const mgrid_family *f, mgrid_error *err);
 /* Split a family with groups of one size: the pieces are a CUT. */
 mgrid_status mgrid_split_cut(mgrid_splitting *x, const mgrid_family *f, mgrid_error *err);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** family_read.c - makes families from text: from their modes, or from the JSON of a saved plan. The
-** JSON may not be what the library wrote. Then either a function that makes a form refuses it, or
-** the plan gets another digest than was saved.
+** family_read.c - makes families from text: from their modes, or from the JSON of a saved plan. If
+** the JSON was changed since it was saved, either a function that makes a form refuses it, or the
+** digest of the plan is not the saved one.
 */
 #include "families/family.h"
 #include "families/grid.h"
@@ -13,10 +13,6 @@
 
 /* ===================================================================== modes */
 
-/* A family from its modes, or from a text of modes. The text is as mgrid_family_describe prints it,
-** "(2:1) x (4:2) + 8", or in the notation of CuTe and torch, "(2,4):(8,1)". In both the first mode
-** varies fastest. */
-
 typedef struct layout { /* the modes so far: inside, then index */
   mgrid_modes side[2];
   int64_t members, span; /* of all modes */
@@ -24,8 +20,8 @@ typedef struct layout { /* the modes so far: inside, then index */
 
 /* -------------------------------------------------------------- the members */
 
-/* Write out the members of a family whose modes division cannot resolve. The table checks that no
-** member occurs twice. */
+/* Make lists of the members of a family whose modes division cannot resolve. The table checks that
+** no member occurs twice. */
 static mgrid_family *as_lists(mgrid_window w, int64_t offset, const mgrid_modes *inside,
                               const mgrid_modes *index, const char *text, mgrid_error *err) {
   int64_t size = mgrid_modes_count(inside), count = mgrid_modes_count(index);
@@ -264,27 +260,14 @@ mgrid_family *mgrid_family_parse(mgrid_window w, const char *text, mgrid_error *
 
 /* ====================================================================== JSON */
 
-/* Families and grids from the JSON that their forms and grid.c write. Each rule gives the same form
-** again, so writing it gives the same JSON again. */
+/* Each rule gives the form that it was written from, so writing it again gives the same JSON. */
 
 enum { MEMBER = 4 }; /* work for one member of a list, because lists are sorted */
 
-typedef mgrid_family family;
-
-static family *family_read_rule(const mgrid_field *s, int64_t world);
-
-/* Return f. After a failure, or once the budget is exhausted, free f and return NULL. */
-static family *family_read_made(const mgrid_field *s, family *f) {
-  if (f && mgrid_field_spend(s, 1)) return f;
-  mgrid_family_free(f);
-  mgrid_field_fail(s);
-  return NULL;
-}
-
-/* Read the fields that stand beside the first field of a rule. */
-static family *read_base(const mgrid_field *s, int64_t world) {
+/* Read the family that a rule is made from, in the field `of`. */
+static mgrid_family *read_base(const mgrid_field *s, int64_t world) {
   const mgrid_field of = mgrid_field_of(s, "of");
-  return family_read_rule(&of, world);
+  return mgrid_family_read(&of, world);
 }
 
 /* ------------------------------------------------------------------- modes */
@@ -304,13 +287,13 @@ static size_t read_modes(const mgrid_field *s, const char *name,
   return n;
 }
 
-static family *read_strided(const mgrid_field *s, int64_t world) {
+static mgrid_family *read_strided(const mgrid_field *s, int64_t world) {
   mgrid_mode inside[MGRID_MODES_MAX], index[MGRID_MODES_MAX];
   const size_t n = read_modes(s, "inside", inside), m = read_modes(s, "index", index);
   const mgrid_field at = mgrid_field_of(s, "offset");
   const int64_t offset = at.v ? mgrid_field_number(&at, 0, world - 1) : 0;
   if (s->all->failed) return NULL;
-  family *f =
+  mgrid_family *f =
       mgrid_layout_modes(mgrid_world(world), offset, n, inside, m, index, false, s->all->err);
   if (!f && !s->all->err->status)
     mgrid_field_fault(s, "modes whose strides each exceed the reach of the smaller ones");
@@ -318,14 +301,14 @@ static family *read_strided(const mgrid_field *s, int64_t world) {
 }
 
 /* Read the positions that a PICKED family keeps. */
-static family *read_pick(const mgrid_field *s, int64_t world) {
+static mgrid_family *read_pick(const mgrid_field *s, int64_t world) {
   const mgrid_field pick = mgrid_field_of(s, "pick"), of = mgrid_field_of(s, "of"),
                     in = mgrid_field_of(&of, "inside");
   size_t n;
   int64_t *positions = mgrid_field_numbers(&pick, 0, MGRID_WORLD_MAX, &n);
-  family *f = NULL, *base = NULL;
+  mgrid_family *f = NULL, *base = NULL;
   if (!in.v) mgrid_field_fault(&of, "a rule with 'inside'");
-  if (!s->all->failed) base = family_read_rule(&of, world);
+  if (!s->all->failed) base = mgrid_family_read(&of, world);
   if (base && mgrid_field_spend(s, (int64_t)n * MEMBER))
     f = mgrid_family_pick(base, n, positions, s->all->err);
   free(positions);
@@ -336,7 +319,7 @@ static family *read_pick(const mgrid_field *s, int64_t world) {
 /* ------------------------------------------------------------------- lists */
 
 /* Read [[0,3],[1,2]]. */
-static family *read_table(const mgrid_field *s, int64_t world) {
+static mgrid_family *read_table(const mgrid_field *s, int64_t world) {
   const mgrid_field groups = mgrid_field_of(s, "groups");
   const size_t n = mgrid_field_list(&groups, 0, SIZE_MAX);
   int64_t *starts = malloc((n + 1) * sizeof *starts), total = 0;
@@ -368,8 +351,8 @@ static family *read_table(const mgrid_field *s, int64_t world) {
 /* -------------------------------------------------- families of other families */
 
 /* Read the base of a CUT. Its groups have one size and share no ranks. */
-static family *read_whole(const mgrid_field *s, int64_t world) {
-  family *base = read_base(s, world);
+static mgrid_family *read_whole(const mgrid_field *s, int64_t world) {
+  mgrid_family *base = read_base(s, world);
   const mgrid_field of = mgrid_field_of(s, "of");
   if (base && (base->overlapping || base->size < 1))
     mgrid_field_fault(&of, "a family with groups of one size that share no ranks");
@@ -384,29 +367,29 @@ static bool read_by_row(const mgrid_field *s) {
 }
 
 /* Read a CUT into runs of k positions, or with `links` into every k-th position. */
-static family *read_evenly(const mgrid_field *s, int64_t world, bool links) {
+static mgrid_family *read_evenly(const mgrid_field *s, int64_t world, bool links) {
   const mgrid_field k = mgrid_field_of(s, links ? "links" : "split");
   mgrid_splitting x = { .k = mgrid_field_number(&k, 1, MGRID_WORLD_MAX), .by_row = read_by_row(s) };
-  family *base = read_whole(s, world);
+  mgrid_family *base = read_whole(s, world);
   if (base) mgrid_split_cut(&x, base, s->all->err);
   mgrid_family_free(base);
   mgrid_family_free(links ? x.inner : x.outer);
   return links ? x.outer : x.inner;
 }
 
-static family *read_split(const mgrid_field *s, int64_t world) {
+static mgrid_family *read_split(const mgrid_field *s, int64_t world) {
   return read_evenly(s, world, false);
 }
-static family *read_links(const mgrid_field *s, int64_t world) {
+static mgrid_family *read_links(const mgrid_field *s, int64_t world) {
   return read_evenly(s, world, true);
 }
 
-static family *read_segments(const mgrid_field *s, int64_t world) {
+static mgrid_family *read_segments(const mgrid_field *s, int64_t world) {
   const mgrid_field list = mgrid_field_of(s, "segments");
   size_t n;
   int64_t *sizes = mgrid_field_numbers(&list, 1, MGRID_WORLD_MAX, &n), fill, *starts;
   const bool by_row = read_by_row(s);
-  family *base = read_whole(s, world), *f = NULL;
+  mgrid_family *base = read_whole(s, world), *f = NULL;
   if (base && !mgrid_segments_check(base->size, n, sizes, &fill, s->all->err)) {
     if ((starts = malloc((n + 1) * sizeof *starts))) starts[0] = 0;
     for (size_t i = 0; i < n && starts; i++) starts[i + 1] = starts[i] + sizes[i];
@@ -417,11 +400,11 @@ static family *read_segments(const mgrid_field *s, int64_t world) {
   return f;
 }
 
-static family *read_pairs(const mgrid_field *s, int64_t world) {
+static mgrid_family *read_pairs(const mgrid_field *s, int64_t world) {
   const mgrid_field neighbours = mgrid_field_of(s, "neighbours"), wrap = mgrid_field_of(s, "wrap");
   const int64_t step = mgrid_field_number(&neighbours, 0, MGRID_WORLD_MAX);
   const bool around = mgrid_field_flag(&wrap);
-  family *base = read_base(s, world), *f = NULL;
+  mgrid_family *base = read_base(s, world), *f = NULL;
   const mgrid_field of = mgrid_field_of(s, "of");
   if (base && base->size < 0)
     mgrid_field_fault(&of, "a family with groups of one size");
@@ -431,32 +414,33 @@ static family *read_pairs(const mgrid_field *s, int64_t world) {
   return f;
 }
 
-static family *family_read_parts(const mgrid_field *s, int64_t world, bool zip) {
+static mgrid_family *family_read_parts(const mgrid_field *s, int64_t world, bool zip) {
   const mgrid_field list = mgrid_field_of(s, zip ? "zip" : "union");
   const size_t n = mgrid_field_list(&list, 1, MGRID_PARTS_MAX);
-  family **child = calloc(n + 1, sizeof *child), *f = NULL;
+  mgrid_family **child = calloc(n + 1, sizeof *child), *f = NULL;
   for (size_t i = 0; i < n && child; i++) {
     const mgrid_field one = mgrid_field_at(&list, i);
-    child[i] = family_read_rule(&one, world);
+    child[i] = mgrid_family_read(&one, world);
   }
   if (!child) mgrid_oom(s->all->err);
   if (child && !s->all->failed)
-    f = mgrid_family_combine(zip, n, (const family *const *)child, s->all->budget, s->all->err);
+    f = mgrid_family_combine(zip, n, (const mgrid_family *const *)child, s->all->budget,
+                             s->all->err);
   mgrid_families_free(child ? n : 0, child);
   return f;
 }
 
-static family *read_union(const mgrid_field *s, int64_t world) {
+static mgrid_family *read_union(const mgrid_field *s, int64_t world) {
   return family_read_parts(s, world, false);
 }
-static family *read_zip(const mgrid_field *s, int64_t world) {
+static mgrid_family *read_zip(const mgrid_field *s, int64_t world) {
   return family_read_parts(s, world, true);
 }
 
-/* The first field of each rule, by which the rule is found. */
+/* The field that identifies each kind of rule, and all its fields. */
 static const struct {
   const char *name, *fields;
-  family *(*read)(const mgrid_field *s, int64_t world);
+  mgrid_family *(*read)(const mgrid_field *s, int64_t world);
 } rules[] = {
   { "inside", "inside index offset", read_strided },
   { "groups", "groups", read_table },
@@ -470,20 +454,20 @@ static const struct {
 };
 enum { RULES = sizeof rules / sizeof rules[0] };
 
-static family *family_read_rule(const mgrid_field *s, int64_t world) {
+mgrid_family *mgrid_family_read(const mgrid_field *s, int64_t world) {
   size_t i = 0;
   while (i < RULES && !json_object_get(s->v, rules[i].name)) i++;
   if (i == RULES)
     mgrid_field_fault(s, "a rule with 'inside', 'groups', 'pick', 'split', 'links', 'segments', "
-                         "'neighbours', 'union' "
-                         "or 'zip'");
+                         "'neighbours', 'union' or 'zip'");
   else
     mgrid_field_only(s, rules[i].fields);
-  return s->all->failed ? NULL : family_read_made(s, rules[i].read(s, world));
-}
-
-family *mgrid_family_read(const mgrid_field *s, int64_t world) {
-  return family_read_rule(s, world);
+  if (s->all->failed) return NULL;
+  mgrid_family *f = rules[i].read(s, world);
+  if (f && mgrid_field_spend(s, 1)) return f;
+  mgrid_family_free(f);
+  mgrid_field_fail(s);
+  return NULL;
 }
 
 /* ------------------------------------------------------------------- grids */
@@ -501,7 +485,7 @@ mgrid_grid *mgrid_grid_read(const mgrid_field *s, int64_t world) {
     dims[i] = (mgrid_dim){ mgrid_field_text(&name), mgrid_field_number(&size, 1, MGRID_WORLD_MAX) };
   }
   if (order.v) {
-    family *ranks = family_read_rule(&order, world);
+    mgrid_family *ranks = mgrid_family_read(&order, world);
     if (ranks && mgrid_field_spend(s, ranks->rule ? 1 : ranks->total * MEMBER))
       g = mgrid_grid_over(ranks, n, dims, s->all->err);
     mgrid_family_free(ranks);

@@ -152,7 +152,6 @@ static void pairs_explain(const mgrid_family *f, mgrid_text *t) {
 
 static void pairs_free(mgrid_family *f) { mgrid_family_free(((pairs *)f->own)->base); }
 
-/* If this family has pairs around the end, only another such family can have equal groups. */
 static int64_t pairs_distance(const mgrid_family *f, bool *around) {
   const pairs *own = f->own;
   const mgrid_strided *rule = own->base->rule;
@@ -161,14 +160,6 @@ static int64_t pairs_distance(const mgrid_family *f, bool *around) {
 }
 
 /* -------------------------------------------------------------------- rounds */
-
-static int64_t pairs_gcd(int64_t a, int64_t b) {
-  while (b) {
-    int64_t r = a % b;
-    a = b, b = r;
-  }
-  return a;
-}
 
 /* Return x with a * x = 1 (mod m). a and m are coprime. */
 static int64_t inverse(int64_t a, int64_t m) {
@@ -183,7 +174,7 @@ static int64_t inverse(int64_t a, int64_t m) {
 static int64_t pairs_rounds(const mgrid_family *f) {
   const pairs *own = f->own;
   if (!own->wrap) return own->per > own->step ? 2 : 1;
-  return own->per / pairs_gcd(own->per, own->step) % 2 == 1 ? 3 : 2;
+  return own->per / mgrid_gcd(own->per, own->step) % 2 == 1 ? 3 : 2;
 }
 
 /* Return the round of a pair. The pairs (i, i + step) of a group of n form rings of n / gcd pairs.
@@ -193,7 +184,7 @@ static int64_t pairs_round(const mgrid_family *f, int64_t group) {
   const pairs *own = f->own;
   int64_t i = group % own->per;
   if (!own->wrap) return i / own->step % 2;
-  int64_t g = pairs_gcd(own->per, own->step), ring = own->per / g;
+  int64_t g = mgrid_gcd(own->per, own->step), ring = own->per / g;
   int64_t k = ring == 1 ? 0 : i / g * inverse(own->step / g, ring) % ring;
   return ring % 2 == 1 && k == ring - 1 ? 2 : k % 2;
 }
@@ -205,7 +196,7 @@ static int64_t pairs_in_round(const mgrid_family *f, int64_t round) {
   /* there are gcd rings. In each, even and odd pairs are equally many, and an odd ring has one
   ** more */
   if (own->wrap) {
-    int64_t rings = pairs_gcd(own->per, own->step), ring = own->per / rings;
+    int64_t rings = mgrid_gcd(own->per, own->step), ring = own->per / rings;
     return groups * (round < 2 ? rings * (ring / 2) : round == 2 && ring % 2 == 1 ? rings : 0);
   }
   /* pairs in runs of `step`, whose rounds alternate: 0 1 0 1 ... */
@@ -257,7 +248,8 @@ static bool pairs_add_line(mgrid_classes *list, const mgrid_family *f, const mgr
 }
 
 /* Add the pairs of groups along several modes. Adding `step` to a position may or may not carry
-** from one mode to the next. Each combination gives a class. */
+** from one mode to the next. Each combination gives a class. This call handles shape[mode] and the
+** larger modes; `carry`: the smaller modes carry into it; `below` is the product of their sizes. */
 static bool add_carries(mgrid_classes *list, const mgrid_family *f, const mgrid_class *base,
                         int mode, bool carry, const mgrid_class *so_far, int64_t below) {
   const pairs *own = f->own;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
 ** form_parts.c - the forms UNION and ZIP: families made of other families, their parts. Each part
-** answers for its own groups, and operations are applied to each part. op_regroup.c makes both
-** forms, after it has checked that the parts fit together.
+** answers for its own groups, and operations are applied to each part. Callers have checked that
+** the parts fit together.
 */
 #include "families/classes.h"
 
@@ -151,7 +151,7 @@ static void union_slice(const mgrid_family *f, int64_t group, int64_t position, 
 
 static int64_t union_range(const mgrid_family *f, int64_t group, int64_t n, int32_t *out) {
   int64_t written = 0;
-  /* write at most the rest of a part at a time */
+  /* at most one part at a time */
   for (int64_t left = n, some; left > 0; group += some, left -= some) {
     int64_t own = group;
     const mgrid_family *part = part_of(f, &own);

@@ -12,7 +12,8 @@
 
 /* -------------------------------------------------------------------- making */
 
-/* Sort the digits by stride. Return whether all sums of digits are distinct. */
+/* Fill the digits, largest stride first. Return whether the strides are superincreasing
+** (family.h). */
 static bool order_digits(mgrid_strided *s) {
   const mgrid_modes *list[2] = { &s->inside, &s->index };
   s->ndigits = 0;

@@ -5,7 +5,6 @@
 ** loses ranks. Lists that modes describe become STRIDED. Memory and work are O(members).
 */
 #include "families/classes.h"
-#include "families/family.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -153,7 +153,7 @@ static int64_t in_base(const mgrid_family *f, int64_t piece, int64_t position) {
   return position + (own->starts ? own->starts[piece] : piece * f->size);
 }
 
-/* Return the piece of which this group is made. *group becomes the group of the base. */
+/* Return which piece a group is. *group becomes the group of the base that contains it. */
 static int64_t piece_of(const cut *own, int64_t *group) {
   int64_t index = *group, groups = own->base->count;
   *group = own->by_row ? index % groups : index / own->n;
@@ -170,7 +170,7 @@ static int64_t cut_rank(const mgrid_family *f, int64_t group, int64_t position) 
   return mgrid_family_rank(own->base, group, in_base(f, piece, position));
 }
 
-/* Return the piece that holds a position of the base. *position becomes the position in that
+/* Return the piece that contains a position of the base. *position becomes the position in that
 ** piece. */
 static int64_t view_piece_at(const mgrid_family *f, int64_t *position) {
   const cut *own = f->own;
@@ -272,7 +272,8 @@ static void cut_free(mgrid_family *f) {
 
 /* ------------------------------------------------------------ all groups at once */
 
-/* Add the groups that are piece i of the groups of a class. */
+/* Add a class of the groups that are piece i of the groups of a class of the base. `out` may be
+** NULL. */
 static bool view_add_piece(mgrid_classes *list, const mgrid_family *f, const mgrid_class *base,
                            int64_t i, mgrid_class **out) {
   const cut *own = f->own;
@@ -321,7 +322,7 @@ static bool cut_classes(const mgrid_family *f, mgrid_classes *list) {
   bool told = mgrid_classes_of(own->base, &base);
   for (size_t i = 0; i < base.n && told; i++) {
     const mgrid_class *b = &base.at[i];
-    /* then the pieces of a group are shifted copies of each other, too */
+    /* here the pieces of a group are shifted copies of each other, too */
     if (b->ruled && b->nshape == 1 && !own->starts) {
       mgrid_class *c;
       told = view_add_piece(list, f, b, 0, &c)
@@ -371,7 +372,7 @@ static mgrid_family *cut_bundle(const mgrid_family *f, int64_t n, mgrid_error *e
   return mgrid_cut_at(own->base, left, starts, false, err);
 }
 
-/* Pick positions of each piece. Pick them from the base, piece by piece; then cut the result into
+/* Pick positions of each piece: pick them from the base, piece by piece, and cut the result into
 ** pieces again. */
 static mgrid_family *cut_pick_by(const mgrid_family *f, mgrid_pick_fn fn, void *ud,
                                  mgrid_error *err) {

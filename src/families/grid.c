@@ -12,8 +12,6 @@
 
 /* =========================================================== names and sizes */
 
-/* Whether the product of the sizes fits; if it does not, which sizes would fit. */
-
 mgrid_status mgrid_dims_check(size_t n, const mgrid_dim *dims, mgrid_error *err) {
   if (n > MGRID_DIMS_MAX)
     return mgrid_fail(err, MGRID_OUT_OF_RANGE, "a grid has at most %d dims, not %zu",
@@ -57,8 +55,8 @@ static void product_text(mgrid_text *t, size_t n, const mgrid_dim *dims, int64_t
 }
 
 /* Append the sizes that would fit: "; nearest: tp 2 or 4" for a dim, ", or a world of 6 or 9 ranks"
-** for a world, window or order. A size of 0 is none. `said`: the message has such a text already.
-** Return whether a size was appended. */
+** for a world, window or order. A size of 0 is left out. `said`: the message has such a text
+** already. Return whether a size was appended. */
 static bool grid_nearest_text(mgrid_text *t, int said, const char *dim, const char *place,
                               int64_t below, int64_t above) {
   if (!below && !above) return false;
@@ -127,8 +125,6 @@ int64_t mgrid_dims_fill(const mgrid_whole *whole, size_t n, const mgrid_dim *dim
 
 /* =========================================================== orders of ranks */
 
-/* An order of ranks: position -> rank and back. It turns modes of positions into modes of ranks. */
-
 /* Check that each rank is in the window and occurs once. */
 static mgrid_status grid_check_list(mgrid_window w, int64_t n, const int32_t *ranks,
                                     mgrid_error *err) {
@@ -185,8 +181,6 @@ mgrid_window mgrid_order_window(const mgrid_family *order, bool *plain) {
   return (mgrid_window){ order->world, order->low, order->high - order->low + 1 };
 }
 
-/* Turn modes. A mode of positions (size, stride) takes `size` positions of the order, `stride`
-** apart. */
 bool mgrid_order_modes(const mgrid_family *order, const mgrid_modes *positions,
                        mgrid_modes *ranks) {
   MGRID_MODES(before);

@@ -27,8 +27,8 @@ struct mgrid_grid {
 
 /* --------------------------------------------------- grid.c: names and sizes */
 
-/* The number that the sizes of dims must give as their product, and what it is called in messages:
-** a dim, or the ranks of a world, window or order. */
+/* What dims cut: their sizes must multiply to `size`. Messages call it a dim, or the ranks of a
+** world, window or order. */
 typedef struct mgrid_whole {
   int64_t size;
   const char *dim;   /* NULL: ranks */
@@ -71,8 +71,8 @@ mgrid_family *mgrid_order_of(const mgrid_family *f, mgrid_error *err);
 /* Return the window from the lowest rank to the highest. *plain: whether the order has exactly the
 ** ranks of the window, ascending. */
 mgrid_window mgrid_order_window(const mgrid_family *order, bool *plain);
-/* Turn modes of positions, which the dims of a grid over the order give, into modes of ranks.
-** False: no modes describe these ranks. */
+/* Turn modes of positions into modes of the ranks at them. A mode (size, stride) of positions takes
+** `size` positions of the order, `stride` apart. False: no modes describe these ranks. */
 bool mgrid_order_modes(const mgrid_family *order, const mgrid_modes *positions, mgrid_modes *ranks);
 /* Append the ranks, as in mgrid_grid_describe. */
 void mgrid_order_text(const mgrid_family *order, mgrid_text *t);

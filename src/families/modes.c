@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** modes.c - lists of modes (size, stride): made canonical, and used as sets of points. Equal lists
-** have the same numbers. This file knows no family. family.c, the forms and the counts of machine/
-** call it.
+** modes.c - lists of modes (size, stride): made canonical, and used as sets of points.
 */
 #include "families/modes.h"
 
@@ -105,6 +103,14 @@ void mgrid_nearest_divisors(int64_t n, int64_t k, int64_t *below, int64_t *above
   }
 }
 
+int64_t mgrid_gcd(int64_t a, int64_t b) {
+  while (b) {
+    int64_t r = a % b;
+    a = b, b = r;
+  }
+  return a;
+}
+
 /* Append modes, with the three marks before, in and after each. The text is written from its end,
 ** as one writes the digits of a number. */
 static void put_modes(const mgrid_modes *m, const char marks[3], const char *between,
@@ -175,7 +181,8 @@ bool mgrid_points_apart(const mgrid_points *p) {
 
 /* --------------------------------------------------------------------- walk */
 
-/* What remains of another set, from mode `level` on, that may hold points of the current piece. */
+/* The part of another set in which points of the current piece may be: it begins at `offset`, and
+** has the modes from `level` on. */
 typedef struct rest {
   size_t which;
   int level;
@@ -188,17 +195,9 @@ typedef struct walk {
   void *ud;
   bool every;
   mgrid_budget *budget, checks;
-  rest *rests; /* the rests of a piece stand after those of the piece from which it was cut */
+  rest *rests; /* a stack: the rests of a piece, then those of the pieces that are cut from it */
   size_t room;
 } walk;
-
-static int64_t modes_gcd(int64_t a, int64_t b) {
-  while (b) {
-    int64_t r = a % b;
-    a = b, b = r;
-  }
-  return a;
-}
 
 /* Narrow a set to the part near the points x to x + span. False: no part of it is there. */
 static bool modes_narrow(const mgrid_points *b, int64_t x, int64_t span, rest *r) {
@@ -289,7 +288,7 @@ static bool visit_periods(walk *w, const mgrid_points *a, int64_t k, int64_t wei
 static bool visit_by_stride(walk *w, const mgrid_points *a, const rest *r, int64_t inner,
                             int64_t weight, size_t from, size_t n) {
   mgrid_mode top = a->at[0], m = w->others[r->which]->at[r->level];
-  int64_t k = m.stride / modes_gcd(m.stride, top.stride), both;
+  int64_t k = m.stride / mgrid_gcd(m.stride, top.stride), both;
   if (k < top.size && !__builtin_mul_overflow(k, top.stride, &both))
     return visit_periods(w, a, k, weight, from, n);
   int64_t span = inner + (top.size - 1) * top.stride, x = a->offset;
@@ -347,10 +346,8 @@ static bool modes_visit(walk *w, const mgrid_points *a, int64_t weight, size_t f
   if (whole == looks)
     return w->fn(w->ud, a->offset, weight * modes_count_of(a), (int64_t)first->which);
   mgrid_mode top = a->at[0];
-  const rest
-      *largest = NULL,
-      *beside =
-          NULL; /* the set of the largest stride; a set whose stride does not divide the piece's */
+  const rest *largest = NULL; /* the set of the largest stride */
+  const rest *beside = NULL;  /* a set whose stride does not divide that of the piece */
   for (size_t i = to; i < to + kept; i++) {
     const rest *r = &w->rests[i];
     const mgrid_points *b = w->others[r->which];
@@ -364,7 +361,7 @@ static bool modes_visit(walk *w, const mgrid_points *a, int64_t weight, size_t f
     return visit_by_stride(w, a, largest, inner, weight, to, kept);
   if (!beside) return visit_alike(w, a, inner, weight, to, kept);
   int64_t stride = w->others[beside->which]->at[beside->level].stride,
-          k = stride / modes_gcd(stride, top.stride);
+          k = stride / mgrid_gcd(stride, top.stride);
   if (k < top.size) return visit_periods(w, a, k, weight, to, kept);
   if (top.size > CUTS_MAX) return false;
   for (int64_t d = 0; d < top.size; d++)

@@ -48,16 +48,17 @@ bool mgrid_modes_of(const int64_t *offsets, int64_t n, mgrid_modes *out);
 
 /* Find the nearest divisors of n below and above k, for messages. 0: there is none. */
 void mgrid_nearest_divisors(int64_t n, int64_t k, int64_t *below, int64_t *above);
+int64_t mgrid_gcd(int64_t a, int64_t b);
 
 void mgrid_modes_text(const mgrid_modes *m, mgrid_text *t); /* "(2:1)(4:8)", "(1)" when empty */
 void mgrid_modes_json(const mgrid_modes *m, mgrid_text *t); /* [[2,1],[4,8]] */
 
 /* ------------------------------------------------------------ sets of points */
 
-/* Sets of points that modes describe: which points of one set are in others. The time does not grow
-** with the size of the sets. A point is a rank, or a group with its first rank (classes.h). The
-** search goes through the modes of a set, largest stride first. If several steps of a mode look the
-** same to all other sets, it looks at one of them only. */
+/* Sets of points that modes describe, and which points of one set are in others. The time does not
+** grow with the size of the sets. A point is a rank, or a group with its first rank (classes.h).
+** The search goes through the modes of a set, largest stride first. If several steps of a mode look
+** the same to all other sets, it visits only one of them. */
 enum { MGRID_POINTS_MODES = 64 }; /* modes of a set; a cut of a mode makes two */
 
 typedef struct mgrid_points {
@@ -72,9 +73,8 @@ bool mgrid_points_push(mgrid_points *p, int64_t size, int64_t stride);
 /* Return whether each stride is larger than all smaller modes together reach. */
 bool mgrid_points_apart(const mgrid_points *p);
 
-/* Receives points of a set. There are `weight` of them, and `point` is the lowest in every mode.
-** The first of the others that has them is others[in]; in = -1: none has them. Return false to end
-** the search. */
+/* Receives `weight` points of a set at once; `point` is the lowest of them. others[in] is the first
+** of the other sets that has them; in = -1: none has them. Return false to end the search. */
 typedef bool (*mgrid_points_fn)(void *ud, int64_t point, int64_t weight, int64_t in);
 /* Report for all points of a in which of the n others they are. With `every`, points are reported
 ** together only if they are in the same others: a set that has `point` then has all `weight`

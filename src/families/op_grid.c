@@ -11,16 +11,15 @@
 
 /* ======================================================= families along dims */
 
-/* Write `mark` into marks[dim] for each named dim. List the indices of these dims, in the order of
-** the names. */
-static mgrid_status grid_resolve(const mgrid_grid *g, size_t n, const char *const *names, char mark,
-                                 char *marks, size_t *list, mgrid_error *err) {
+/* List the indices of the named dims, in the order of the names, and set their flags in taken[]. */
+static mgrid_status grid_resolve(const mgrid_grid *g, size_t n, const char *const *names,
+                                 bool *taken, size_t *list, mgrid_error *err) {
   if (mgrid_lacks_list(n, names, "dims", err)) return MGRID_USAGE;
   for (size_t i = 0; i < n; i++) {
     int64_t d = mgrid_grid_require(g, names[i], err);
     if (d < 0) return names[i] ? MGRID_UNKNOWN_NAME : MGRID_USAGE;
-    if (marks[d]) return mgrid_fail(err, MGRID_DUPLICATE, "dim '%s' is named twice", names[i]);
-    marks[d] = mark;
+    if (taken[d]) return mgrid_fail(err, MGRID_DUPLICATE, "dim '%s' is named twice", names[i]);
+    taken[d] = true;
     list[i] = (size_t)d;
   }
   return MGRID_OK;
@@ -28,17 +27,17 @@ static mgrid_status grid_resolve(const mgrid_grid *g, size_t n, const char *cons
 
 mgrid_status mgrid_grid_choose(const mgrid_grid *g, size_t n, const char *const *dims,
                                mgrid_order order, mgrid_chosen *c, mgrid_error *err) {
-  char marks[MGRID_DIMS_MAX] = { 0 };
+  bool taken[MGRID_DIMS_MAX] = { 0 };
   if (n > g->n)
     return mgrid_fail(err, MGRID_REFUSED, "%zu dims asked of a grid that has %zu", n, g->n);
   if (order != MGRID_GRID_ORDER && order != MGRID_AS_WRITTEN)
     return mgrid_fail(err, MGRID_BAD_VALUE,
                       "an order of members is MGRID_GRID_ORDER or MGRID_AS_WRITTEN, not %d",
                       (int)order);
-  mgrid_status s = grid_resolve(g, n, dims, 'i', marks, c->in, err);
+  mgrid_status s = grid_resolve(g, n, dims, taken, c->in, err);
   c->nin = c->nix = 0;
   for (size_t d = 0; d < g->n && !s; d++) {
-    if (!marks[d])
+    if (!taken[d])
       c->ix[c->nix++] = d;
     else if (order == MGRID_AS_WRITTEN)
       c->nin++; /* grid_resolve has listed them in this order */
@@ -51,14 +50,14 @@ mgrid_status mgrid_grid_choose(const mgrid_grid *g, size_t n, const char *const 
 mgrid_status mgrid_grid_choose_by(const mgrid_grid *g, size_t n, const char *const *dims,
                                   size_t nindex, const char *const *index, mgrid_chosen *c,
                                   mgrid_error *err) {
-  char marks[MGRID_DIMS_MAX] = { 0 };
+  bool taken[MGRID_DIMS_MAX] = { 0 };
   if (n > g->n || nindex > g->n - n) /* not n + nindex > g->n, because the sum might wrap around */
     return mgrid_fail(err, MGRID_REFUSED, "%zu and %zu dims asked of a grid that has %zu", n,
                       nindex, g->n);
-  mgrid_status s = grid_resolve(g, n, dims, 'i', marks, c->in, err);
-  if (!s) s = grid_resolve(g, nindex, index, 'x', marks, c->ix, err);
+  mgrid_status s = grid_resolve(g, n, dims, taken, c->in, err);
+  if (!s) s = grid_resolve(g, nindex, index, taken, c->ix, err);
   for (size_t d = 0; d < g->n && !s; d++)
-    if (!marks[d] && g->axis[d].size > 1)
+    if (!taken[d] && g->axis[d].size > 1)
       s = mgrid_fail(err, MGRID_REFUSED,
                      "dim '%s' of size %" PRId64 " is neither inside nor in the index",
                      g->axis[d].name, g->axis[d].size);
@@ -67,8 +66,8 @@ mgrid_status mgrid_grid_choose_by(const mgrid_grid *g, size_t n, const char *con
   return s;
 }
 
-/* Find the modes of positions of some dims, and the modes of their ranks; without an order, only
-** the latter. Both lists are empty before. False: no modes describe the ranks. */
+/* Find the modes of the ranks along some dims, and for a grid with an order first the modes of the
+** positions. Both lists are empty before. False: no modes describe the ranks. */
 static bool grid_modes(const mgrid_grid *g, size_t n, const size_t *dims, mgrid_modes *positions,
                        mgrid_modes *ranks) {
   /* without an order positions and ranks have the same modes */
@@ -143,16 +142,10 @@ mgrid_family *mgrid_grid_along_by(const mgrid_grid *g, size_t n, const char *con
 
 /* ===================================================== groups at coordinates */
 
-/* If modes determine a coordinate, remove the modes that change it from the index. Else check each
-** group. */
-
-static mgrid_status grid_check(const mgrid_family *f, const mgrid_grid *g, const int64_t *coords,
-                               mgrid_error *err) {
+/* Check that each coordinate is in its dim, or -1. */
+static mgrid_status grid_check_coords(const mgrid_grid *g, const int64_t *coords,
+                                      mgrid_error *err) {
   if (mgrid_lacks_list(g->n, coords, "coordinates", err)) return MGRID_USAGE;
-  if (f->world != g->window.world)
-    return mgrid_fail(err, MGRID_REFUSED,
-                      "where: the family is of a world of %" PRId64 " ranks, the grid of %" PRId64,
-                      f->world, g->window.world);
   for (size_t d = 0; d < g->n; d++)
     if (coords[d] < -1 || coords[d] >= g->axis[d].size)
       return mgrid_fail(err, MGRID_OUT_OF_RANGE,
@@ -160,6 +153,9 @@ static mgrid_status grid_check(const mgrid_family *f, const mgrid_grid *g, const
                         coords[d], g->axis[d].name, g->axis[d].size - 1);
   return MGRID_OK;
 }
+
+/* Where modes determine a coordinate, the modes that change it are removed from the index.
+** Otherwise each group is checked. */
 
 /* Refuse, and say which coordinates have no group and why. Always return NULL. */
 static mgrid_family *grid_refuse(const mgrid_family *f, const mgrid_grid *g, const int64_t *coords,
@@ -261,7 +257,11 @@ static outcome grid_narrow(narrowing *w, const mgrid_axis *dim, int64_t want) {
 
 mgrid_family *mgrid_where_by_rule(const mgrid_family *f, const mgrid_grid *g, const int64_t *coords,
                                   mgrid_error *err) {
-  if (grid_check(f, g, coords, err)) return NULL;
+  if (grid_check_coords(g, coords, err)) return NULL;
+  if (f->world != g->window.world)
+    return mgrid_null(err, MGRID_REFUSED,
+                      "where: the family is of a world of %" PRId64 " ranks, the grid of %" PRId64,
+                      f->world, g->window.world);
   int64_t first = g->window.offset;
   if (!f->rule || g->order || f->low < first || f->high >= first + g->window.size) return NULL;
   const mgrid_strided *rule = f->rule;
@@ -318,9 +318,6 @@ mgrid_family *mgrid_family_where(const mgrid_family *f, const mgrid_grid *g, con
 }
 
 /* =============================================================== other grids */
-
-/* Other grids: a dim cut into several, adjacent dims joined, dims renamed, the part at some
-** coordinates. */
 
 /* Append dims from to (to - 1) of g to `out`, which has *n. */
 static void copy_dims(const mgrid_grid *g, size_t from, size_t to, mgrid_dim *out, size_t *n) {
@@ -422,21 +419,16 @@ static mgrid_family *part_order(const mgrid_grid *g, const mgrid_chosen *c, int6
 }
 
 mgrid_grid *mgrid_grid_at(const mgrid_grid *g, const int64_t *coords, mgrid_error *err) {
-  if (!g || mgrid_lacks_list(g->n, coords, "coordinates", err)) return NULL;
+  if (!g || grid_check_coords(g, coords, err)) return NULL;
   mgrid_chosen c;
   mgrid_dim dims[MGRID_DIMS_MAX];
   size_t n = 0;
   int64_t first = 0;
-  for (size_t i = 0; i < g->n; i++) {
-    if (coords[i] < -1 || coords[i] >= g->axis[i].size)
-      return mgrid_null(err, MGRID_OUT_OF_RANGE,
-                        "coordinate %" PRId64 " of dim '%s' is out of range (0 to %" PRId64 ")",
-                        coords[i], g->axis[i].name, g->axis[i].size - 1);
+  for (size_t i = 0; i < g->n; i++)
     if (coords[i] < 0)
       copy_dims(g, i, i + 1, dims, &n);
     else
       first += coords[i] * g->axis[i].stride;
-  }
   mgrid_grid_free_dims(g, coords, &c);
   mgrid_family *order = part_order(g, &c, first, err);
   mgrid_grid *part = mgrid_grid_over(order, n, dims, err);

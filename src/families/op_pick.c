@@ -29,9 +29,8 @@ static int64_t drop_repeats(int64_t *positions, int64_t n, mgrid_error *err) {
   return kept;
 }
 
-/* Turn positions as the user wrote them into positions in [0, size), in place. Check the range,
-** count negative ones from the end, drop repeats. Return how many are left, or -1 after an
-** error. */
+/* Turn positions as the user wrote them into distinct positions in [0, size), in place. Return how
+** many are left, or -1 after an error. */
 static int64_t pick_resolve(int64_t size, int64_t *positions, int64_t n, mgrid_error *err) {
   if (n <= 0) {
     mgrid_fail(err, MGRID_REFUSED, "pick: name at least one position of groups of %" PRId64, size);

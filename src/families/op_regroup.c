@@ -6,7 +6,6 @@
 ** so a form gets only what it can do.
 */
 #include "families/classes.h"
-#include "families/family.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -15,25 +14,24 @@
 
 /* --------------------------------------------------------------------- split */
 
-static mgrid_status split_into(mgrid_splitting x, const mgrid_family *f, mgrid_family **inner,
-                               mgrid_family **outer, mgrid_error *err) {
+mgrid_status mgrid_family_split(const mgrid_family *f, int64_t k, bool lists, bool by_row,
+                                mgrid_family **inner, mgrid_family **outer, mgrid_error *err) {
   if (inner) *inner = NULL;
   if (outer) *outer = NULL;
   if (!f) return MGRID_USAGE;
 
-  if (x.k < 1)
-    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "split(%" PRId64 "): the size is 1 or more", x.k);
+  if (k < 1)
+    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "split(%" PRId64 "): the size is 1 or more", k);
   if (f->overlapping)
     return mgrid_fail(err, MGRID_REFUSED, "split: the groups share ranks" MGRID_BY_LIST);
-  if (x.by_row && f->size < 0)
+  if (by_row && f->size < 0)
     return mgrid_fail(
         err, MGRID_REFUSED,
         "split by row: the groups must have one size; their sizes vary, up to %" PRId64,
         f->max_size);
 
-  x.write_out = mgrid_family_lists;
+  mgrid_splitting x = { .k = k, .by_row = by_row, .lists = lists, .write_out = mgrid_family_lists };
   mgrid_status s = mgrid_split(&x, f, err);
-
   if (!s && inner)
     *inner = x.inner;
   else
@@ -43,12 +41,6 @@ static mgrid_status split_into(mgrid_splitting x, const mgrid_family *f, mgrid_f
   else
     mgrid_family_free(x.outer);
   return s;
-}
-
-mgrid_status mgrid_family_split(const mgrid_family *f, int64_t k, bool lists, bool by_row,
-                                mgrid_family **inner, mgrid_family **outer, mgrid_error *err) {
-  return split_into((mgrid_splitting){ .k = k, .by_row = by_row, .lists = lists }, f, inner, outer,
-                    err);
 }
 
 /* Refuse the sizes of levels, and name the nearest sizes that fit. Each is the nearest divisor of
@@ -75,14 +67,11 @@ static mgrid_status refuse_levels(const mgrid_family *f, size_t n, const int64_t
   }
   mgrid_text_add(&t, "%" PRId64, left);
 
-  mgrid_status s = t.failed || n > SHOWN ? mgrid_fail(err, MGRID_REFUSED,
-                                                      "levels: the sizes multiply to %" PRId64
-                                                      ", the groups have %" PRId64,
-                                                      product, f->size)
-                                         : mgrid_fail(err, MGRID_REFUSED,
-                                                      "levels: the sizes multiply to %" PRId64
-                                                      ", the groups have %" PRId64 "; nearest: %s",
-                                                      product, f->size, t.data);
+  bool named = !t.failed && n <= SHOWN;
+  mgrid_status s = mgrid_fail(err, MGRID_REFUSED,
+                              "levels: the sizes multiply to %" PRId64 ", the groups have %" PRId64
+                              "%s%s",
+                              product, f->size, named ? "; nearest: " : "", named ? t.data : "");
   mgrid_text_free(&t);
   return s;
 }
@@ -130,15 +119,12 @@ mgrid_family *mgrid_family_bundle(const mgrid_family *f, int64_t n, mgrid_error 
   if (f->count % n != 0) {
     int64_t below, above;
     mgrid_nearest_divisors(f->count, n, &below, &above);
-    if (!below || !above)
-      return mgrid_null(err, MGRID_REFUSED,
-                        "bundle(%" PRId64 "): the number of groups, %" PRId64
-                        ", is not a multiple of it; nearest: %" PRId64,
-                        n, f->count, below ? below : above);
+    char other[32] = "";
+    if (below && above) snprintf(other, sizeof other, " or %" PRId64, above);
     return mgrid_null(err, MGRID_REFUSED,
                       "bundle(%" PRId64 "): the number of groups, %" PRId64
-                      ", is not a multiple of it; nearest: %" PRId64 " or %" PRId64,
-                      n, f->count, below, above);
+                      ", is not a multiple of it; nearest: %" PRId64 "%s",
+                      n, f->count, below ? below : above, other);
   }
   return mgrid_bundle(f, n, err);
 }
@@ -175,14 +161,11 @@ mgrid_status mgrid_segments_check(int64_t size, size_t n, const int64_t *sizes, 
                       sum, size);
   if (!filled && sum != size) {
     int64_t fits = size - (sum - sizes[n - 1]);
-    if (fits > 0)
-      return mgrid_fail(err, MGRID_REFUSED,
-                        "segments: the sizes sum to %" PRId64 ", the groups have %" PRId64
-                        "; a last size of %" PRId64 " fits",
-                        sum, size, fits);
+    char hint[64] = "";
+    if (fits > 0) snprintf(hint, sizeof hint, "; a last size of %" PRId64 " fits", fits);
     return mgrid_fail(err, MGRID_REFUSED,
-                      "segments: the sizes sum to %" PRId64 ", the groups have %" PRId64, sum,
-                      size);
+                      "segments: the sizes sum to %" PRId64 ", the groups have %" PRId64 "%s", sum,
+                      size, hint);
   }
   *fill = size - sum;
   return MGRID_OK;

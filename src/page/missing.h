@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* A page has no clock of a thread's processor time. The wall clock will do, because its worker does
-** nothing else meanwhile. */
+/* A page has no clock for the processor time of a thread. The wall clock replaces it, because the
+** page's worker does nothing else meanwhile. */
 #undef CLOCK_THREAD_CPUTIME_ID
 #define CLOCK_THREAD_CPUTIME_ID CLOCK_MONOTONIC
 

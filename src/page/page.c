@@ -43,7 +43,7 @@ static int page_open(lua_State *L) {
   return 1;
 }
 
-/* answer(request), whose text is a light userdata -> text */
+/* page_answer(answer, request) -> text. `request` is a light userdata, the text of the request */
 static int page_answer(lua_State *L) {
   const char *request = lua_touserdata(L, 2);
   json_error_t why;
@@ -68,7 +68,7 @@ static char *page_text(lua_State *L, bool raised) {
 }
 
 char *mgrid_page_answer(const char *request) {
-  static lua_State *L; /* a page asks from one thread, and keeps it until the end */
+  static lua_State *L; /* one for the page, which has one thread */
   if (!L) {
     if (!(L = luaL_newstate())) return NULL;
     lua_pushcfunction(L, page_open);
