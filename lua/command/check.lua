@@ -48,7 +48,7 @@ local function check(of, plan)
     if proved then laws.assumes = why end
     return proved, why
   end)
-  -- the laws that `build` claims hold: else the recipe would have been refused
+  -- laws claimed in `build` hold, or there would be no plan
   for _, law in ipairs(recipe.field(plan, "laws") or {}) do laws[#laws + 1] = { law, true } end
   return laws, message, status
 end
@@ -108,7 +108,6 @@ local function note_verdicts(verdicts, nth, world, laws)
   end
 end
 
--- Print a line for each law: the worlds in which it held, and in which it did not.
 local function put_verdicts(verdicts, nworlds)
   local width = 0
   for _, one in ipairs(verdicts) do width = math.max(width, #one.name) end
@@ -148,7 +147,7 @@ local function run(of)
     if plan then laws, message, status = check(of, plan) end
     host.progress()
     local broken = plan and is_broken(status)
-    if i == 1 and message and plan and not broken then -- such as a misspelt law
+    if i == 1 and message and plan and not broken then -- a law that cannot be checked, such as a misspelt one
       text.refuse(status // 100, "%s", message)
     end
     if not message then overview.notes(plan) end

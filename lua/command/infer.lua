@@ -54,8 +54,8 @@ local function names_alike(x, plan)
   return n
 end
 
--- Of the states that explain as much as the best one, put first the state whose families have the most names of the
--- input, and of several such states the likeliest. Return the number of these names.
+-- Of the candidates that explain as much as the best one, put first the one whose families have the most names of the
+-- input; of several the likeliest. Return the number of these names.
 local function put_named_first(x, states)
   local first, best, most = states[1], 1, names_alike(x, states[1].plan)
   for i, state in ipairs(states) do
@@ -72,12 +72,13 @@ end
 local function put_best(x, best, names)
   local rows, turned = rows_of(x, best)
   local extra, explained = best.result.extra, best.result.explained
-  local how = turned > 0 and "but for the order of members " or ""
-  if #best.left > 0 or extra > 0 then how = "among those of " end
-  text.put_lines(("%s%s %s %s %s%s at %d ranks%s"):format(
+  local partly = #best.left > 0 or extra > 0
+  local how = partly and "among those of " or turned > 0 and "those of " or ""
+  text.put_lines(("%s%s %s %s %s%s at %d ranks%s%s"):format(
     #best.left > 0 and ("%d of "):format(explained) or "", x.n == 1 and "this" or "these", groups_of(x.n),
     explained == 1 and "is" or "are", how,
-    best.words, x.world, extra > 0 and ", which has " .. groups_of(extra) .. " more" or ""))
+    best.words, x.world, extra > 0 and ", which has " .. groups_of(extra) .. " more" or "",
+    turned > 0 and not partly and ", except for the order of members" or ""))
   if names > 0 then text.printf("%s are in a family of the same name\n", groups_of(names)) end
   if turned > 0 then text.put(groups_of(turned), " with members in another order\n") end
   for _, row in ipairs(rows) do
@@ -135,8 +136,8 @@ return {
   about = "Which bundled recipe, with which parameters, makes these groups, and what is left. FILE, or - for standard\n"
     .. "input, has lists of ranks, as [ [0, 1], [2, 3] ] or {\"tp\": [ [0, 1], [2, 3] ]}; or it is what moongrid plan\n"
     .. "--json prints, dumps of torch's flight recorder, or logs of NCCL_DEBUG=INFO (with the files of all ranks);\n"
-    .. "or a folder or tar.gz of these. Some of the groups are enough. They are compared as sets of ranks; of recipes\n"
-    .. "that make as many of them, the one with the names of the input comes first.",
+    .. "or a folder or tar.gz of these. Some of the groups are enough. They are compared as sets of ranks; if\n"
+    .. "several recipes make equally many, the one whose families have the names of the input comes first.",
   notes = "The answer is the best that was found in a few seconds; there may be a better one.",
   example = "moongrid infer GROUPS.json --world 64",
   words = 1 << 16,

@@ -71,7 +71,7 @@ return {
   words = 1,
   options = {
     { "machine", "MACHINE", line.machine,
-      help = 'levels, as "node:4 gpu:8", a preset, a file, or the ranks of a machine' },
+      help = 'levels, as "node:4 gpu:8", a preset, a file, or the number of ranks of a node' },
     { "json", help = "one JSON object" },
   },
   run = run,

@@ -47,8 +47,8 @@ local function write_hosts(path, machine, world)
   end)
 end
 
--- Write world:order { ... }, for a launcher that numbers ranks in the order of places, node by node. The i-th number of
--- the order is the launcher's rank at the place where rank i of the plan should run.
+-- Write world:order { ... }, for a launcher that numbers ranks in the order of places, node by node. Entry i (from 0)
+-- is the place where rank i of the plan should run, which is also the launcher's rank there.
 local function write_order(path, machine, world)
   local places = 0
   for _, level in ipairs(machine:levels()) do
@@ -234,7 +234,7 @@ local function level_of(found)
   return found.levels[1]
 end
 
--- Return the level whose bytes compare orders of nodes: the farthest one that groups cross with the nodes as listed.
+-- Return the level at which orders of nodes are compared: the farthest one that groups cross with the nodes as listed.
 local function hosts_level(found)
   for _, level in ipairs(found.levels) do
     if found.hosts.arrival[level] > 0 then return level end
@@ -276,19 +276,19 @@ local function put_found_json(found)
 end
 
 local function put_evaluated(found)
-  local words = ("%d combination%s"):format(found.evaluated, text.plural(found.evaluated))
+  local refused = found.refused > 0 and (" (%d of them refused)"):format(found.refused) or ""
+  local words = ("%d combination%s%s"):format(found.evaluated, text.plural(found.evaluated), refused)
   if found.pruned then
-    words = words .. ("; the sizes of %.0f others cost more in every order"):format(found.pruned)
+    words = words .. ("; %.0f others are left out: with their sizes every order costs more"):format(found.pruned)
   elseif found.whole then
     words = words .. ", all there are"
   end
   if found.stopped then
     words = words .. (" of %.0f, stopped after %d s"):format(found.all, found.of.limit)
   elseif not found.whole then
-    words = words .. (found.least and ", some orders of each" or ", by local search from several starts,")
-            .. (" of %.0f"):format(found.all)
+    words = words .. (" of %.0f"):format(found.all)
+            .. (found.least and ", with some orders for each choice of sizes" or ", by local search from several starts")
   end
-  if found.refused > 0 then words = words .. (", of which %d refused"):format(found.refused) end
   text.wrap("evaluated", words)
 end
 
@@ -336,8 +336,8 @@ local function put_found(found)
   local hosts = found.hosts
   if not hosts then return end
   level = hosts_level(found)
-  text.wrap("hosts", ("%s across a %s, with the best parameters; %s as the hosts are listed, %s in the order of places")
-    :format(bytes(hosts.cost.bytes[level]), level, bytes(hosts.arrival[level]), bytes(hosts.sorted[level])))
+  text.wrap("hosts", ("%s across a %s, with the best parameters; %s as the nodes are listed, %s sorted by place"):format(
+    bytes(hosts.cost.bytes[level]), level, bytes(hosts.arrival[level]), bytes(hosts.sorted[level])))
 end
 
 local function show_search(of)
@@ -370,8 +370,8 @@ return {
   about = "For each family and level of the machine, count the groups inside one domain, the groups that cross, and\n"
     .. "the edges between two domains. An edge joins consecutive members of a group, and also the last and the\n"
     .. "first if the group has more than two. Ranks fill the machine in order, nearest level first, unless the\n"
-    .. "machine lists their places. It may be larger than the world. On regular machines a formula counts, at any\n"
-    .. "size.",
+    .. "machine lists their places. It may be larger than the world. On regular machines a formula gives the\n"
+    .. "numbers, at any size.",
   notes = "With traffic (--traffic, else the recipe's field `traffic`, else that of its step) also count the bytes on\n"
     .. "these edges, and name for each level the domain whose bounds most bytes cross. Collectives run in rings:\n"
     .. "an all_reduce of n ranks puts 2 (n-1)/n of its bytes on each edge, an all_gather or reduce_scatter\n"
@@ -389,11 +389,11 @@ return {
     { "search", "order",
       help = "find the cheapest plan instead. Try all orders of a parameter that holds an order, or those listed "
         .. "(order=tp-dp-pp,dp-tp-pp), the listed values of sizes (tp=2,4,8), and what the recipe declares by "
-        .. "param.order and param.choice. Print the best 10, orders that cost the same once, and the present one" },
+        .. "param.order and param.choice. Print the best 10 and the present one; of orders that cost the same, one" },
     { "objective", "O",
       help = "what to minimize. bytes: those across the farthest level that groups cross, then across the next. time: "
-        .. "the price of moongrid step; with other traffic the time of the busiest link of each level. Or a policy of "
-        .. "the recipe, which gets q.bytes and q.bound by level, and q.seconds, and returns a number" },
+        .. "the price of moongrid step; if the traffic is not the step's, the busiest link of each level, summed. Or a "
+        .. "policy of the recipe, which gets q.bytes and q.bound by level, and q.seconds, and returns a number" },
     { "flops", "X", line.flops, help = "flops of a GPU in a second, as 400T, if the machine does not have them; "
                                        .. "without both, computes take no time" },
     { "limit", "SECONDS", line.number,

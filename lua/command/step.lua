@@ -13,7 +13,7 @@ local reports = require "pictures.reports"
 local sorted = require "command.base.sorted"
 local text = require "command.base.text"
 
-local EVERY = 400000 -- after so many operations a picture shows repeated rounds of a loop as one bar
+local EVERY = 400000 -- a picture of more operations shows the repeated rounds of a loop as one bar
 local LIMIT = 300
 local MOST_GROUPS = 512 -- check at most so many groups of a family
 
@@ -86,15 +86,15 @@ local function put_price(of, plan, all, price)
   local levels = levels_of(of, plan)
   for _, level in ipairs(keys_in(price.fits, levels)) do
     local fit = price.fits[level]
-    text.printf("%s fitted to %d measured call%s: a hop takes %s, %.3g of the bandwidth; error %.1f%% at the median, "
-                .. "at most %.1f%%\n", level, fit.measured, text.plural(fit.measured), text.seconds(fit.latency),
+    text.printf("%s fitted to %d measured call%s: latency of a hop %s, %.3g of the bandwidth reached; error %.1f%% at the "
+                .. "median, at most %.1f%%\n", level, fit.measured, text.plural(fit.measured), text.seconds(fit.latency),
                 fit.share, 100 * fit.median_error, 100 * fit.worst_error)
   end
   for _, words in ipairs(all.straddles) do text.put_lines(words .. "\n") end
   put_share("computes", price.compute, price.seconds, "of the mean rank")
   put_share("exposed", price.exposed, price.seconds, "bytes move, and nothing computes")
   put_share("bubble", price.bubble, price.seconds, "neither: it waits for other ranks, or has ended")
-  put_share("hidden", price.hidden, price.seconds, "bytes move next to computes, as part of these")
+  put_share("hidden", price.hidden, price.seconds, "bytes move while it computes; part of computes")
   text.printf("\n  %-24s %12s  %s\n", "family", "time", "bytes out of domains, of all ranks; algorithms")
   for _, name in ipairs(keys_in(price.families, plan.families)) do
     local family, out, used = price.families[name], {}, {}
@@ -126,7 +126,7 @@ local function excess(memory)
 end
 
 -- Return a text if some groups of a family lie in two domains, although a domain is large enough and other groups lie
--- in one; else nil. Only the first groups are checked, because ranks fill the domains in order.
+-- in one; else nil. Ranks fill the domains in order, so the groups after the first MOST_GROUPS repeat their pattern.
 local function straddles(family, machine, name)
   local levels, words = machine:levels(), nil
   for l, level in ipairs(levels) do
@@ -143,7 +143,7 @@ local function straddles(family, machine, name)
       local within = inner and not inner.crossing and inner.places or 1
       words = ("groups of %s straddle a %s: its %d ranks are not a whole number of groups of %d%s"):format(name,
         level.name, level.places, span, fill % within == 0 and inner
-        and ("; add %s:%d to the machine to fill %d"):format(inner.name, fill // within, fill) or "")
+        and ("; add %s:%d to the machine, which then uses %d of them"):format(inner.name, fill // within, fill) or "")
     end
   end
   return words
@@ -173,7 +173,7 @@ local function put_text(of, plan, all, price)
   text.printf("%d class%s of ranks%s%s, %d operation%s of all ranks\n", all.classes, all.classes == 1 and "" or "es",
               all.reads ~= "" and "; it reads " or "", all.reads, all.operations, text.plural(all.operations))
   if all.classes == plan.world and all.classes > 1 then
-    text.printf("each rank is a class of its own: what it reads tells all ranks apart; %d different program%s\n",
+    text.printf("each rank is a class of its own: what the step reads differs on every rank; %d different program%s\n",
                 all.programs, text.plural(all.programs))
   end
   text.printf("\n  %-24s %12s %12s  of the rank with the most\n", "family", "calls", "bytes")
@@ -185,7 +185,7 @@ local function put_text(of, plan, all, price)
   if all.excess then text.put(all.excess, "\n") end
   if price then put_price(of, plan, all, price) end
   text.printf("\ndigest  %s\nverdict %s under the rules of %s: %s%s\n", all.digest, all.verdict, of.rules:upper(),
-              reports.verdicts[all.verdict], all.assumes and ", if what the first line assumes holds" or "")
+              reports.verdicts[all.verdict], all.assumes and ", under the assumptions of the first line" or "")
   if all.counterexample[1] then text.put_lines("  " .. all.message .. "\n") end
 end
 
@@ -254,12 +254,13 @@ return {
     .. "a call never meets its partner; cycle, if ranks wait for each other; hazard, if ranks may wait for\n"
     .. "each other when SMs of a GPU are short. The exit code is 1 unless the step is proved, and fits in the\n"
     .. "memory of the machine's GPUs, if that is known.",
-  notes = "Under the rules of NCCL streams run side by side, each in its order, and so do the calls on one\n"
-    .. "communicator; under those of MPI each call ends before the next begins. Sends wait for their receiver.\n"
+  notes = "Under the rules of NCCL, streams run side by side. The calls of one stream run in order, and so do the\n"
+    .. "calls on one communicator. Under those of MPI each call ends before the next begins. Sends wait for\n"
+    .. "their receiver.\n"
     .. "\n"
-    .. "With a machine the step is executed in time, one rank for each type: streams side by side, each call as\n"
-    .. "long as the fastest algorithm takes over the links that its group crosses and shares with the others\n"
-    .. "of its family. src/step/README.md has the model and what it leaves out.",
+    .. "With a machine the step is simulated, with one rank for each type and streams side by side. A call takes as\n"
+    .. "long as its fastest algorithm over the links that its group crosses; the groups of a family share these\n"
+    .. "links. src/step/README.md has the model and what it leaves out.",
   example = "moongrid step megatron --world 64 tp=8 pp=4 layers=32",
   recipe = true,
   options = {

@@ -66,7 +66,7 @@ describe("habits of command lines:", function()
     { "plan R world=8", "plan needs --world N, the number of ranks; world=N means a parameter of the recipe" },
     { "plan R tp=8", "plan needs --world N, the number of ranks$" }, { "plan help", "usage: moongrid plan", 0 },
     { "explain R --world 8 tp dp", "unexpected argument 'dp': moongrid explain RECIPE --world N [...] [FAMILY]" },
-    { "ask picotron --world 8 --rank 0 tp_rank tp=2", "tp is a parameter: it stands before tp_rank, whose arguments follow" },
+    { "ask picotron --world 8 --rank 0 tp_rank tp=2", "tp is a parameter: write it before tp_rank; what follows is an argument of tp_rank" },
     { "ask picotron --world 8 --rank 0 tp", "tp is a family, not a query: moongrid plan --rank 0 shows its group" },
     { "run R --backend dry --world 8 --bandwidth", "--bandwidth needs a backend that makes communicators: "
       .. support.either(support.makers) .. ", not dry" },
@@ -119,7 +119,7 @@ describe("habits of command lines:", function()
   end)
 
   it("a range of worlds that does not double to its end says so", function()
-    assert.are.same({ 0, "moongrid: note: --world 8-100 doubles: 64 is its last size; 8-100,100 includes the end" },
+    assert.are.same({ 0, "moongrid: note: --world 8-100 takes doubled sizes, the last of them 64; to include 100, write 8-100,100" },
       (said "check picotron --world 8-100"))
     assert.are.same({ 0, "" }, (said "check picotron --world 8-64"))
   end)

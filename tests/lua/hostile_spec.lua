@@ -277,7 +277,7 @@ describe("numbers near 2^63 make no other ones:", function()
   end)
 
   it("parts of all ranks of a large world", function()
-    assert.are.equal("1moongrid: a list of parts goes through every rank, at most 1048576 of them, not 2097152; --rank R asks for one\n",
+    assert.are.equal("1moongrid: a list of parts lists every rank, which is possible up to 1048576 ranks, not for 2097152; --rank R asks for one\n",
       said('"x"', "plan FILE --world 2097152 --tensor w"))
   end)
 end)

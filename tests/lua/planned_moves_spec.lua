@@ -106,7 +106,7 @@ describe("moongrid move", function()
     ["--world 8 vs --list --rank 3"] = { "--list prints the messages of all ranks; it takes no --rank", 2 },
     ["--world 8 vs --rank 8"] = { "rank 8 is out of range; ranks are 0 to 7", 2 },
     ["--world 8 vs --tensor y"] = { "unknown tensor 'y'; known: x", 1 },
-    ["--world 2097152 vs"] = { "a move goes through every rank, at most 1048576 of them, not 2097152; --rank R asks for one", 1 },
+    ["--world 2097152 vs"] = { "a move lists every rank, which is possible up to 1048576 ranks, not for 2097152; --rank R asks for one", 1 },
     ["--world 8 vs picotron"] = { "tensor 'x' is only in the plan before the move; name those that move", 1 },
     ["--world 8 vs --map 0..6"] = { "the map has 7 ranks, the world after the move 8", 1 },
     ["--world 8 vs --map 0..8"] = { "the map has more than the 8 ranks of the world after the move", 1 },

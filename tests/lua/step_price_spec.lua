@@ -55,7 +55,7 @@ describe("the price of a step", function()
     local line = "build/moongrid step %s --world 8 tp=4 pp=2 --machine %s --costs %s"
     local recipe_file = recipe(text)
     local out = run(line:format(recipe_file, nodes, file))
-    assert.equal("node fitted to 3 measured calls: a hop takes 0, 0.777 of the bandwidth; error 2.9% at the median, at most 6.4%",
+    assert.equal("node fitted to 3 measured calls: latency of a hop 0, 0.777 of the bandwidth reached; error 2.9% at the median, at most 6.4%",
       out:match "node fitted[^\n]*")
     local fit = json.decode((run(line:format(recipe_file, nodes, file) .. " --json"))).fits.node
     assert.same({ 3, 0 }, { fit.measured, fit.latency })
@@ -155,7 +155,7 @@ estimate from data sheets; published runs took 1.3 to 3 times as long
   computes      68.8 ms  43.7%  of the mean rank
   exposed       64.0 ms  40.7%  bytes move, and nothing computes
   bubble        24.5 ms  15.6%  neither: it waits for other ranks, or has ended
-  hidden              0   0.0%  bytes move next to computes, as part of these
+  hidden              0   0.0%  bytes move while it computes; part of computes
 
   family                           time  bytes out of domains, of all ranks; algorithms
   dp_cp                         18.9 ms  node 51.7 GiB, gpu 51.7 GiB; all_reduce by ring

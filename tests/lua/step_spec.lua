@@ -71,7 +71,7 @@ describe("a step", function()
     end
     local out = run(("build/moongrid step %s --world 8"):format(recipe(text:format "")))
     assert.equal("proved, assuming that calls of dp and tp fit on a GPU together, or start in one\n", out:match "^.-\n")
-    assert.truthy(out:find("verdict proved under the rules of NCCL: every rank reaches the end of its program, if what the first line assumes holds", 1, true))
+    assert.truthy(out:find("verdict proved under the rules of NCCL: every rank reaches the end of its program, under the assumptions of the first line", 1, true))
     assert.truthy((run "build/moongrid check megatron --world 16 tp=2 overlap=true"):find("\nthe proof of the step assumes that calls of dp_cp and tp", 1, true))
     assert.is_nil((run "build/moongrid check megatron --world 16 tp=2"):find "assumes")
     assert.same({ { "tp_dp", "cp_dp" }, { "tp_dp", "tp_cp" }, { "cp_dp", "tp_cp" } },

@@ -40,7 +40,8 @@ local function sort_arguments(of, info)
     local near = not is_param and not near_declared(info.params, name) and near_declared(info.settings, name)
     if i > of.before then
       if is_param and not recipe.declared(info.arguments or {}, name) then
-        text.usage("%s is a parameter: it stands before %s, whose arguments follow", name, of.words[1])
+        text.usage("%s is a parameter: write it before %s; what follows is an argument of %s", name, of.words[1],
+                   of.words[1])
       end
       put_value(arguments, argument)
     elseif not is_param and recipe.declared(info.settings, name) then

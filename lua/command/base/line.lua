@@ -24,7 +24,6 @@ local usage = text.usage
 -- What an integer counts, by the word that stands for the value in the help ("--limit SECONDS").
 local units = { S = "seconds", SECONDS = "seconds", MIB = "MiB", BYTES = "bytes" }
 
--- Return a reader of integers.
 function M.integer(low, most)
   return function(name, word, _, option)
     local n = word:find "^%s*[+-]?%d+$" and math.tointeger(tonumber(word))
@@ -55,8 +54,8 @@ local function put_range(sizes, name, word)
     sizes[#sizes + 1], size = size, 2 * size
   end
   if sizes[#sizes] ~= last then
-    text.note("%s %d-%d doubles: %d is its last size; %d-%d,%d includes the end",
-              name, first, last, sizes[#sizes], first, last, last)
+    text.note("%s %d-%d takes doubled sizes, the last of them %d; to include %d, write %d-%d,%d",
+              name, first, last, sizes[#sizes], last, first, last, last)
   end
 end
 
@@ -97,10 +96,8 @@ function M.machine(name, word)
   error(host.kind(word:match "^[^ ]*") and (mg.status(model) or 200) // 100 or 2, 0)
 end
 
--- Return the option --world, for subcommands that take a world.
 function M.world(help) return { "world", "N", world, help = help, side = true } end
 
--- Read the path of --params.
 local function params(name, word)
   if word:find "[={]" and not host.kind(word) then
     usage("%s is a file, JSON, YAML or Lua, not '%s'; a parameter is written tp=2, without %s", name, word, name)
@@ -110,7 +107,7 @@ end
 
 local recipe_options = {
   { "machine", "MACHINE", M.machine, agreed = true,
-    help = 'where ranks run: levels, as "node:4 gpu:8", a preset, a file, or the ranks of a machine' },
+    help = 'where ranks run: levels, as "node:4 gpu:8", a preset, a file, or the number of ranks of a node' },
   { "params", "FILE", params, side = true,
     help = "parameters: JSON, YAML, or Lua that returns a table; NAME=VALUE overrides them" },
   { "option", "FAMILY.OPTION=VALUE", side = true,
@@ -192,7 +189,7 @@ end
 local function find_letter(options, word)
   if word == "-h" then return help end
   for _, option in ipairs(options) do
-    local whole = #word > 3 and option[1]:sub(1, #word - 1) == word:sub(2) -- as -out: --output was meant
+    local whole = #word > 3 and option[1]:sub(1, #word - 1) == word:sub(2) -- -out is not -o with the value "ut"
     if option.letter and not whole and word:sub(2, 2) == option[1]:sub(1, 1) then
       return option, #word > 2 and word:sub(3) or nil
     end
@@ -349,7 +346,6 @@ function M.needs(line, size)
   usage("%s needs --world N, the number of ranks%s", name, hint)
 end
 
--- Read --rank R, which may be "all".
 function M.rank_or_all(name, word) return word == "all" and word or M.index(name, word) end
 
 -- Refuse a rank outside a world of `size` ranks. `size` is nil if a saved plan, not read yet, has the world.
@@ -399,7 +395,8 @@ end
 -- Refuse output that lists every rank, if there are too many ranks.
 function M.all_ranks(what, ranks)
   if ranks <= 1 << 20 then return end
-  text.refuse(1, "%s goes through every rank, at most %d of them, not %d; --rank R asks for one", what, 1 << 20, ranks)
+  text.refuse(1, "%s lists every rank, which is possible up to %d ranks, not for %d; --rank R asks for one", what,
+              1 << 20, ranks)
 end
 
 -- Read "A ... vs B ..." into two lines. Without a recipe of its own B has the recipe of A; a side without a world has

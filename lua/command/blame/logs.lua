@@ -91,9 +91,10 @@ local function fingerprints(line, add)
         settle = "the fingerprints name two ranks; a third tells which is the odd one" }
 end
 
--- Read how ranks ended into `how`, by rank: `failed`, the exit code of a rank that a launcher saw fail first; `errors`,
--- the last error that the rank printed; `heard`, true if a launcher names the rank or its log is there. In torchrun's
--- summary a rank with exit code -6 was usually ended by the watchdog, one with -15 by the launcher: not at fault.
+-- Fill `how` with how each rank ended. It has three tables by rank: `failed`, the exit code that a launcher reports;
+-- `errors`, the last error that the rank printed; `heard`, true if a launcher names the rank or its log is there. In
+-- torchrun's summary a rank with exit code -6 was usually ended by the watchdog, one with -15 by the launcher: not at
+-- fault.
 local function how_ranks_end(how, file, add)
   local text = file.text
   local block = text:match "Root Cause %(first observed failure%):(.*)" or ""
@@ -155,7 +156,7 @@ local function ended(how, add)
     if not how.errors[rank] then silent[#silent + 1] = rank end
     n = math.max(n, rank + 1)
   end
-  local few = #silent > 0 and #silent <= 3 and #silent < hurt and n == hurt + #silent -- of all ranks
+  local few = #silent > 0 and #silent <= 3 and #silent < hurt and n == hurt + #silent -- the logs lack no rank
   if hurt > 0 then
     add { weight = few and 62 or 21, kind = "stall", ranks = few and silent or {}, sure = false,
           settle = not few and "give the logs or stacks of the other ranks" or nil,
@@ -206,7 +207,8 @@ local function watched(ranks, add)
   end
 end
 
--- Add the findings from logs of NCCL. The largest communicator numbers the ranks, unless lines of it are missing.
+-- Add the findings from logs of NCCL. They name ranks by their number in the largest communicator that lacks no lines;
+-- if there is none, by their number in their own communicator.
 local function communicators(all, add)
   for _, one in ipairs(all.lost) do
     add { weight = 85, kind = "inside", ranks = { one.rank }, sure = false,
@@ -226,7 +228,7 @@ local function communicators(all, add)
         table.insert(comm.failed, rank_of(rank))
       end
     end
-    if ends then comm.gone = {} end -- all that began have ended, so only lines of the log are missing
+    if ends then comm.gone = {} end -- all that began have finished, so only lines of the others are missing
     comm.members = members
     comm.absent = "they did not begin to create the communicator"
     comm.why = "they began to create the communicator, and did not finish"
@@ -280,8 +282,10 @@ local function stack(stacks, file, add)
   local is = text:find "Python v[%d.]+ %(" or text:find "most recent call first" or text:find "%f[^\n\0]Thread %d+ %("
   if not is then return end
   local rank, frames = number(file.path:gsub("%.%a+$", ""):match "(%d+)$"), main_thread(text)
-  if not rank or #frames == 0 then
+  if not rank then
     return add { note = file.path .. " has a stack, but its name does not end in the rank, as stack-3.txt" }
+  elseif #frames == 0 then
+    return add { note = file.path .. " has a stack without frames of the main thread" }
   end
   local words, calls, own = table.concat(frames, "\n"), false, nil
   for _, name in ipairs(inside) do calls = calls or words:find(name, 1, true) ~= nil end
@@ -301,7 +305,8 @@ local function stacked(stacks, add)
   end
   if #out > 0 and #out < n then
     add { weight = 65, kind = "stall", ranks = out, sure = #out == 1,
-          words = ("in %s, in no collective; stacks in one: %d"):format(top, n - #out) }
+          words = ("is in %s, not in a collective; %d other stack%s in one"):format(top, n - #out,
+                                                                               n - #out == 1 and " is" or "s are") }
   elseif n > 0 then
     add { weight = 15, kind = "stall", ranks = {}, sure = false, settle = "give the stacks of all ranks",
           words = #out == 0 and "all stacks are in a collective" or "no stack is in a collective" }

@@ -1,8 +1,9 @@
 -- SPDX-License-Identifier: MIT
 --
 -- search: find the values of parameters with which a plan costs least on a machine. If there are at most WHOLE
--- combinations, all are evaluated. Otherwise branch and bound leaves out sizes whose lower bound is above the best
--- result; if that is still too much, only some orders are evaluated. For costs without a bound a local search changes
+-- combinations, all are evaluated. Otherwise branch and bound leaves out a choice of sizes (the values of all free
+-- parameters but the order) if its lower bound is above the best result; if too many remain, only some orders are
+-- evaluated. For costs without a bound a local search changes
 -- one value at a time, from several starts.
 --
 -- A candidate has `at`, the index of the value of each free parameter; the results of Machine:cost for its plan: bytes
@@ -15,9 +16,11 @@ local recipe = require "command.base.line_recipe"
 local sending = require "command.place.sending"
 local text = require "command.base.text"
 
-local WHOLE <const>, MANY <const> = 50000, 100000 -- most combinations to evaluate: all of them; in branch and bound
-local LISTED <const>, SOME <const> = 362880, 2000 -- most orders of dims (9!); orders for each sizes if all are too many
-local DIMS <const>, FREE <const>, BEST <const> = 10, 16, 10
+local WHOLE <const> = 50000   -- evaluate all combinations if they are at most so many
+local MANY <const> = 100000   -- branch and bound: after so many evaluations try only some orders
+local SOME <const> = 2000     -- then so many orders for each choice of sizes
+local LISTED <const> = 362880 -- try all orders of dims if they are at most so many (9!)
+local DIMS <const>, FREE <const>, BEST <const> = 10, 16, 10 -- most dims of an order, free parameters, results
 local STARTS <const>, ROUNDS <const>, STEPS <const> = 6, 200, 4096 -- limits of the local search
 
 local STOPPED = {} -- the error that ends the search after --limit
@@ -52,8 +55,8 @@ local function holds_order(param)
   return param.kind == "order" or param.kind == "text" and recipe.dims_of(param.default) ~= nil
 end
 
--- Choose the free parameters: those with a list on the command line, and those that the recipe declares as free. Other
--- parameters on the line are fixed.
+-- Choose the free parameters: those with a list on the command line, those with choices, and one that holds an order.
+-- Other parameters on the line are fixed.
 local function choose_free(x, params)
   local of, given, ordered = x.of, {}, false
   local function add(param, free)
@@ -110,7 +113,7 @@ local function same(a, b)
   return true
 end
 
--- Compare bytes between the domains of the farthest level that differs.
+-- Compare the bytes between domains at the farthest level at which a and b have different bytes.
 local function compare_bytes(x, a, b)
   for _, level in ipairs(x.levels) do
     if a[level] ~= b[level] then return a[level] < b[level] and -1 or 1 end
@@ -137,7 +140,7 @@ end
 -- candidates that are alike, the list keeps the first, and counts the others.
 local function keep(x, candidate)
   local best, now = x.best, x.present
-  for i = now and 0 or 1, #best do -- the present one counts even if it is not among the best
+  for i = now and 0 or 1, #best do -- 0: compare with the present one, too
     local other = best[i] or now
     if same(other.at, candidate.at) then return end
     if alike(x, other, candidate) then
@@ -158,7 +161,8 @@ local function plan_of(x, at)
   return x.loaded:plan(x.of.world, args, x.of.params)
 end
 
--- Return the number of the objective's policy for a plan and its cost, on rank 0 of a state without communicators.
+-- Return what the policy named by --objective returns for a plan and its cost, on rank 0 of a state without
+-- communicators.
 local function value_of(x, plan, cost)
   local state <close> = plan:dry(0)
   local value, message = x.loaded:call(state, x.objective, cost, "number")
@@ -291,7 +295,7 @@ local function search_branches(x)
       at[x.order] = k
       evaluate(x, at)
     end
-    if not all or x.sampled then x.least = x.least or branch.bound end -- bounds ascend
+    if not all or x.sampled then x.least = x.least or branch.bound end -- branches are sorted by bound
     x.whole = x.whole and all
   end
 end
@@ -320,7 +324,7 @@ local function compare_times(x)
   x.step_seconds = now_seconds and { first = first_seconds or -1, present = now_seconds }
 end
 
--- Assign nodes to the best plan. Find its cost on them, on the nodes as listed, and on those in the order of places.
+-- Assign nodes to the best plan. Find its cost on them, on the nodes as listed, and on the nodes sorted by place.
 local function assign_hosts(x)
   if not x.machine:assignable(x.of.world) then return end
   local plan = plan_of(x, x.best[1].at)
@@ -353,7 +357,8 @@ local function prepare(x, info)
   x.timed = x.objective ~= "bytes"
   local linked, levels = false, x.machine:levels()
   for i, level in ipairs(levels) do
-    if not level.crossing and (i == 1 or levels[i + 1] and not levels[i + 1].crossing) then -- not the last
+    -- skip levels that cross others, and the last of the rest, whose domains are single places
+    if not level.crossing and (i == 1 or levels[i + 1] and not levels[i + 1].crossing) then
       x.levels[#x.levels + 1], linked = level.name, linked or level.bandwidth > 0
     end
   end
@@ -364,7 +369,8 @@ end
 
 -- Search as a line says, and return what was found:
 --   best       candidates, the best first; if the present one is not among the best, it is the last
---   present    the candidate with the present values; nil: it is refused. `listed`: not all present values are defaults
+--   present    the candidate with the present values; nil: it is refused. `listed`: the list of values of
+--              some parameter lacks its default, so its first value counts as present
 --   free       the free parameters. machine, levels: costs are computed for them
 --   all, evaluated, refused   numbers of combinations. `whole`: no other combination can be better; `pruned`: how many
 --              were left out because they can only cost more
@@ -386,7 +392,7 @@ return function(of)
   x.stopped = not done
   x.whole = x.whole and done
   if not x.best[1] and x.stopped then
-    text.refuse(3, "--limit %d: the recipe refuses all %d of the %.0f combinations that were evaluated; the first: %s",
+    text.refuse(3, "--limit %d: %d of %.0f combinations were evaluated, and the recipe refuses them all; the first: %s",
                 of.limit, x.evaluated, x.all, x.refusal)
   elseif not x.best[1] then
     text.refuse(1, "the recipe refuses all %d combinations; the first: %s", x.evaluated, x.refusal)

@@ -10,8 +10,8 @@ local mg = require "moongrid"
 local overview = require "command.base.overview"
 local text = require "command.base.text"
 
-local EVERY = 20000  -- after so many operations a picture shows repeated rounds of a loop as one bar
-local FLOPS = 1e14   -- flops in a second, for computes that sleep
+local EVERY = 20000  -- a picture of more operations shows the repeated rounds of a loop as one bar
+local FLOPS = 1e14   -- flops in a second if the machine has none: for the price, and for --compute sleep
 local REFUSED = 100
 local plural = text.plural
 
@@ -73,7 +73,8 @@ local function execute(of, plan, state, job, planned)
     return measured
   end
   local done, raised = pcall(host.write, of.output, go)
-  if measured or not opened then jobs.need(job:settle(done, raised, jobs.status(raised))) end -- else all ranks raised
+  -- after an error of the step itself all ranks have raised: nothing to settle
+  if measured or not opened then jobs.need(job:settle(done, raised, jobs.status(raised))) end
   if not done then error(raised, 0) end
   return measured
 end
@@ -116,7 +117,7 @@ local function put_text(of, plan, measured, planned)
   end
 end
 
--- `carried`: the backend is one of GPUs, and calls are on streams.
+-- `carried`: another backend carries the messages of this one (NCCL, RCCL), so calls are on streams.
 return function(of, plan, state, job, carried)
   local planned = jobs.settle(job, function() return job.rank == 0 and plan_of(of, plan, carried) end)
   local measured = execute(of, plan, state, job, planned)
