@@ -76,7 +76,9 @@ MGRID_API mgrid_status mgrid_topology_add_grid(mgrid_topology *t, const char *na
 MGRID_API mgrid_status mgrid_topology_concurrent(mgrid_topology *t, size_t n,
                                                  const char *const *names, mgrid_error *err);
 /* Record a parameter of the recipe, once. It is printed, and part of the digest. Name and value are
-** each one line of text in UTF-8, without control characters; the name has no '='. */
+** each one line of text in UTF-8, without control characters; the name has no '='. A value that is
+** JSON (2, true, [1,2]) is the same in the plan's JSON, any other a string. Recipes declare kinds of
+** parameters, and one that is text stays text. */
 MGRID_API mgrid_status mgrid_topology_param(mgrid_topology *t, const char *name, const char *value,
                                             mgrid_error *err);
 /* Record the recipe's name. It is printed, but not part of the digest: paths differ between
@@ -116,9 +118,9 @@ MGRID_API mgrid_status mgrid_plan_print_json(const mgrid_plan *p, int64_t rank, 
                                              void *ud, mgrid_error *err);
 
 /* Save a plan as JSON for mgrid_plan_read: the format of saved plans, the version of moongrid, the
-** name of its recipe, its world, rules and digest. It takes milliseconds in any world, because
-** ranks are written only for families that are lists. mgrid_plan_print_json has the same, and more
-** (rank < 0). */
+** name of its recipe, its world, parameters, rules and digest. It takes milliseconds in any world,
+** because ranks are written only for families that are lists. mgrid_plan_print_json has the same,
+** and more (rank < 0). */
 MGRID_API mgrid_status mgrid_plan_save(const mgrid_plan *p, mgrid_sink sink, void *ud,
                                        mgrid_error *err);
 /* Read a plan from the text of mgrid_plan_save, or of mgrid_plan_print_json of all ranks; at most

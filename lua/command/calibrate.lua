@@ -29,7 +29,7 @@ local USUAL = { tp = 1, pp = 1, micro_batch = 1 }   -- values of a run without t
 -- Read ---------------------------------------------------------------------------------
 
 local FIELDS = { "recipe", "machine", "world", "seconds", "memory", "flops" } -- all other columns are parameters
--- The keys of a run in JSON: FIELDS, and what else moongrid run --step prints.
+-- The keys of a run in JSON: FIELDS, and what else moongrid run --steps prints.
 local KEYS = { "params", "scale", "families", "late", "planned", "ranks", "steps", "worst" }
 table.move(FIELDS, 1, #FIELDS, #KEYS + 1, KEYS)
 
@@ -454,7 +454,7 @@ return {
   notes = "A CSV has a line of names, then a line for each run: recipe, machine, world, seconds, memory (bytes of\n"
     .. "the rank with the most; may be empty), flops (the peak of the GPU, if not that of the machine), and\n"
     .. 'parameters. JSON has { "recipe", "machine", "world", "seconds", "memory", "flops", "params": {} } for each\n'
-    .. "run, in a list or one after the other, as moongrid run --step --json prints.",
+    .. "run, in a list or one after the other, as moongrid run --steps --json prints.",
   example = "moongrid calibrate MEASURED.csv -o site.json",
   words = 1,
   asks = "files",

@@ -103,6 +103,11 @@ local function put_json(world, states)
   json.put({ world = world, candidates = candidates }, { "world", "candidates", candidates = shape })
 end
 
+local function output(name, word)
+  if word:find "%.lua$" then return word end
+  text.usage("%s is a file that ends with .lua, not '%s'", name, word)
+end
+
 local function run(of)
   if #of.words == 0 then text.usage "infer needs groups: files, or - for standard input" end
   local groups = read(of.words)
@@ -132,7 +137,7 @@ return {
   place = 175,
   takes = "FILE|FOLDER...|-",
   summary = "which recipe makes the groups of a list",
-  usage = "moongrid infer FILE|FOLDER... [--world N] [--json] [-o FILE]",
+  usage = "moongrid infer FILE|FOLDER... [--world N] [--json] [-o FILE.lua]",
   about = "Which bundled recipe, with which parameters, makes these groups, and what is left. FILE, or - for standard\n"
     .. "input, has lists of ranks, as [ [0, 1], [2, 3] ] or {\"tp\": [ [0, 1], [2, 3] ]}; or it is what moongrid plan\n"
     .. "--json prints, dumps of torch's flight recorder, or logs of NCCL_DEBUG=INFO (with the files of all ranks);\n"
@@ -145,7 +150,8 @@ return {
   options = {
     line.world "ranks in the world; left out, one more than the largest rank",
     { "json", help = "one object: the best values of each recipe, the best recipe first" },
-    { "output", "FILE", letter = true, help = "write a recipe: the best one, with rules or lists for what is left" },
+    { "output", "FILE.lua", output, letter = true,
+      help = "write a recipe: the best one, with rules or lists for what is left" },
   },
   run = run,
 }

@@ -162,12 +162,12 @@ local function materialize(of, job, chosen, plan)
   overview.unheeded(plan, chosen.backend)
   overview.notes(plan)
   local function tell_first()
-    if job.rank == 0 and not (of.step and of.json) then tell(of, chosen, plan) end
+    if job.rank == 0 and not (of.steps and of.json) then tell(of, chosen, plan) end
   end
   -- if rank 0 cannot print, all ranks must know before they measure
-  if of.bandwidth or of.step then jobs.settle(chosen, tell_first) else tell_first() end
+  if of.bandwidth or of.steps then jobs.settle(chosen, tell_first) else tell_first() end
   if of.bandwidth then require "command.run.bandwidth"(state, chosen, carried) end
-  if of.step then require "command.run.step"(of, plan, state, chosen, carried) end
+  if of.steps then require "command.run.step"(of, plan, state, chosen, carried) end
 end
 
 local function prove_plan(of, job, side)
@@ -222,13 +222,13 @@ local function list_of(ability)
 end
 
 local function check(of, other)
-  local mode = of.move and "move" or of.step and "step"
+  local mode = of.move and "move" or of.steps and "steps"
   local wanted = of.backend ~= "auto" and (jobs.backends[of.backend] or {})
   if not other then line.needs(of, true) end
   if of.move and not other then
     text.usage "--move needs two sides with 'vs' between: moongrid run A vs B --move"
-  elseif other and mode == "step" then
-    text.usage "--step takes one recipe"
+  elseif other and mode == "steps" then
+    text.usage "--steps takes one recipe"
   elseif other and not of.move then
     text.usage "run takes two recipes to --move tensors from one to the other"
   elseif of.move and (of.json or of.bandwidth) then
@@ -239,8 +239,8 @@ local function check(of, other)
     text.usage("--bandwidth needs a backend that makes communicators: %s, not %s", list_of "makes", of.backend)
   elseif of.carrier and wanted and not wanted.carried then
     text.usage("--carrier %s is for %s; --backend %s has none", of.carrier, list_of "carried", of.backend)
-  elseif mode == "step" and line.is_saved(of) then
-    text.usage "--step needs the recipe: a saved plan has no step"
+  elseif mode == "steps" and line.is_saved(of) then
+    text.usage "--steps needs the recipe: a saved plan has no step"
   end
 end
 
@@ -311,11 +311,11 @@ if rawget(mg, "move") then
 end
 if recipe.field(mg.plan(mg.topology(mg.world(1))), "step") then
   table.insert(options, general + 1, {
-    "step", "STEPS", line.number, agreed = true,
+    "steps", "N", line.number, agreed = true,
     help = "then execute the step of the recipe that many times, over MPI or on streams of GPUs: every call with its "
            .. "bytes; and compare planned with measured values, by family (moongrid step)" })
-  add("mpirun -n N moongrid run RECIPE [NAME=VALUE ...] --step STEPS [--scale X] [--compute sleep|gemm] [--unproved]", {
-    { "scale", "X", scale, agreed = true, head = "with --step",
+  add("mpirun -n N moongrid run RECIPE [NAME=VALUE ...] --steps N [--scale X] [--compute sleep|gemm] [--unproved]", {
+    { "scale", "X", scale, agreed = true, head = "with --steps",
       help = "multiply the bytes and the compute of a step by X; default: 1" },
     { "compute", "sleep|gemm", agreed = true,
       help = "spend the time of computes: asleep (their seconds, and their flops at 100 TFLOP/s), or by multiplying "

@@ -65,7 +65,7 @@ local names = {
   any = "a loop tests each x: for _, x in ipairs(list) do", all = "a loop tests each x: for _, x in ipairs(list) do",
   map = "family:map(f) changes the groups of a family, a loop changes the members of a list",
   filter = "family:where { pp = 0 } chooses groups, a loop chooses members of a list",
-  self = build, this = build,
+  self = build, this = build, module = "a file returns its recipe: return recipe { ... }",
   raise = fails, throw = fails, Exception = fails, ValueError = fails,
   exit = 'error "message" refuses the parameters',
   AssertionError = 'assert(x, "message") raises an error if x is false or nil',
@@ -132,6 +132,7 @@ local methods = {
 }
 local choice = "f:where(function(ranks) return ranks[1] < 4 end) keeps the groups for which the function returns true, "
   .. "f:groups { 0, 3 } keeps groups 0 and 3"
+local mesh = 'grid(world, "tp-dp", { tp = 2, dp = fill }) makes a grid'
 local adds, chain = 't.dp = g "dp" adds a family', "write 0 < x and x < 8 for 0 < x < 8"
 local from_1, as_number = "lists count from 1", "tonumber(x) makes a number of a text"
 
@@ -157,6 +158,7 @@ local said = { -- parts of messages
   { "arithmetic on a moongrid%.Family",
     "#family is the number of its groups, family.size the number of ranks in each group" },
   { "arithmetic on a moongrid%.Grid", "#grid is the number of its ranks, grid.tp the size of dim tp" },
+  { "unknown field of a World 'grid'", mesh }, { "unknown field of a World 'reshape'", mesh },
   { "unknown family 'add'", adds }, { "unknown family 'append'", adds }, { "unknown family 'insert'", adds },
   { "dim '[%w_]+' has size %-1;", "fill takes what the other dims leave" },
   { "is a string, not an integer or fill", "write fill, or a number, without quotes" },

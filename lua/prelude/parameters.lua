@@ -12,6 +12,10 @@ local serial = 0 -- counts declarations, to list parameters in the order written
 local is_param, none = {}, {} -- the mark of a declaration; no aliases, as most have
 
 local function declare(kind, default, doc, ...)
+  if doc ~= nil and type(doc) ~= "string" then
+    core.raise(string.format("param.%s takes a default, a doc and other names, which are text; its doc is a %s", kind,
+      type(doc)))
+  end
   serial = serial + 1
   return {
     is_param = is_param, serial = serial, kind = kind, default = default, doc = doc or "",

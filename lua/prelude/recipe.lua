@@ -12,7 +12,7 @@
 --                              host that the text names ({ name = version } or nil)
 --   library(name, ...)         run another file of this folder
 --   is_topology(value)         whether it is a topology
---   note(topology, name, text, usual, unread)  record a parameter; params(state) returns the recorded parameters
+--   note(topology, name, text, is_text, usual, unread)  record a parameter; params(state) returns the recorded ones
 --   fields()                   the fields of recipes that modules add (src/recipe/module_row.h), name -> type, or "any"
 --   begin(world, values, where)     give the modules the values of these fields; returns the World for `build`
 --   finish(topology, where, world)  let the modules finish after `build`
@@ -355,7 +355,8 @@ function M.evaluate(self, world, given, file)
   for _, param in ipairs(body.params.list) do
     local name, value = param.name, values[param.name]
     if value ~= nil then
-      core.note(t, name, parameters.text_of(param, value), parameters.is_usual(param, value),
+      local is_text = type(value) == "string" or param.kind == "names" -- names are written as tp-dp
+      core.note(t, name, parameters.text_of(param, value), is_text, parameters.is_usual(param, value),
         not (read[name] or body.has_step))
     end
   end

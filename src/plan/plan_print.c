@@ -293,11 +293,12 @@ mgrid_status mgrid_plan_print_schedule(const mgrid_plan *p, int64_t rank, mgrid_
 
 enum { PIECE = 1024 };
 
-/* Return the value of a parameter. It is text: if the text is JSON (a number, true, a list), return
-** that, else a string. */
-static json_t *param_value(const char *text) {
+/* Return the value of a parameter that is not declared as text: what its text is as JSON (a number,
+** true, a list), else a string. */
+static json_t *param_value(const mgrid_param *p) {
+  const char *text = p->value;
   json_error_t why;
-  if (mgrid_json_deep(text, strlen(text), MGRID_JSON_DEEP)) return json_string(text);
+  if (p->text || mgrid_json_deep(text, strlen(text), MGRID_JSON_DEEP)) return json_string(text);
   json_t *value = json_loads(text, JSON_DECODE_ANY, &why);
   /* NULL without a fault means out of memory */
   return value || !*why.text ? value : json_string(text);
@@ -320,18 +321,18 @@ static void print_put_ranks(mgrid_json *w, const mgrid_family *f, int64_t group)
 }
 
 static void put_head(mgrid_json *w, const mgrid_plan *p) {
-  mgrid_json_line(w, "recipe",
-                  *p->content.recipe ? mgrid_json_path(p->content.recipe) : json_null());
-  mgrid_json_line(w, "world", json_integer(p->content.world));
+  const mgrid_content *c = &p->content;
+  mgrid_json_line(w, "recipe", *c->recipe ? mgrid_json_path(c->recipe) : json_null());
+  mgrid_json_line(w, "world", json_integer(c->world));
+  mgrid_json_in(w, "\n  ", "params", "{");
+  for (size_t i = 0; i < c->nparams; i++)
+    mgrid_json_field(w, c->param[i].name, param_value(&c->param[i]));
+  mgrid_json_close(w, "}");
 }
 
 static void put_layout(mgrid_json *w, const mgrid_plan *p, int64_t rank) {
   const mgrid_content *c = &p->content;
 
-  mgrid_json_in(w, "\n  ", "params", "{");
-  for (size_t i = 0; i < c->nparams; i++)
-    mgrid_json_field(w, c->param[i].name, param_value(c->param[i].value));
-  mgrid_json_close(w, "}");
   if (c->ncalled > 0) {
     mgrid_json_in(w, "\n  ", "functions", "{");
     for (size_t i = 0; i < c->ncalled; i++)

@@ -155,6 +155,16 @@ static void check_format(const mgrid_field *all) {
   }
 }
 
+/* A rule has the value of a parameter as text. Mark those that "params" has as the same string. */
+static void mark_texts(const mgrid_field *all, const mgrid_topology *t) {
+  const json_t *params = json_object_get(all->v, "params");
+  for (size_t i = 0; i < t->content.nparams; i++) {
+    mgrid_param *p = &t->content.param[i];
+    const char *string = json_string_value(json_object_get(params, p->name));
+    p->text = string && strcmp(string, p->value) == 0;
+  }
+}
+
 /* Make the plan from the rules. The saved digest is not compared yet. */
 static mgrid_plan *read_plan(const mgrid_field *all) {
   check_format(all);
@@ -166,6 +176,7 @@ static mgrid_plan *read_plan(const mgrid_field *all) {
     const mgrid_field rule = mgrid_field_at(&rules, i);
     plan_read_rule(&rule, t);
   }
+  if (t) mark_texts(all, t);
   if (!all->all->failed && recipe && mgrid_topology_recipe(t, recipe, all->all->err))
     mgrid_field_fail(all);
   if (!all->all->failed && !(p = mgrid_plan_make(t, all->all->budget, all->all->err)))

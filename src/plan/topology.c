@@ -216,7 +216,7 @@ static mgrid_status topology_add_item(mgrid_content *c, const char *name,
 static mgrid_status add_param(mgrid_content *c, const char *name, const char *value,
                               mgrid_error *err) {
   if (!MGRID_GROW(c->param, c->nparams, 1)) return mgrid_oom(err);
-  mgrid_param p = { mgrid_strdup(name), mgrid_strdup(value), false, false };
+  mgrid_param p = { mgrid_strdup(name), mgrid_strdup(value), .text = false };
   if (!p.name || !p.value) {
     free(p.name);
     free(p.value);
@@ -256,7 +256,10 @@ mgrid_status mgrid_content_copy(mgrid_content *to, const mgrid_content *from, mg
     s = topology_add_item(to, from->item[i].name, from->item[i].kind, from->item[i].x, err);
   for (size_t i = 0; i < from->nparams && !s; i++) {
     s = add_param(to, from->param[i].name, from->param[i].value, err);
-    if (!s) to->param[i].usual = from->param[i].usual, to->param[i].unread = from->param[i].unread;
+    mgrid_param *p = s ? NULL : &to->param[i];
+    if (p)
+      *p = (mgrid_param){ p->name, p->value, from->param[i].text, from->param[i].usual,
+                          from->param[i].unread };
   }
   for (size_t i = 0; i < from->ncalled && !s; i++)
     s = add_called(to, from->called[i].name, from->called[i].version, err);

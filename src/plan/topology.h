@@ -25,6 +25,7 @@ typedef struct mgrid_named_grid {
 
 typedef struct mgrid_param {
   char *name, *value; /* of the recipe, as text */
+  bool text;          /* the value is text, even if it looks like a number or a list */
   bool usual;         /* the value is the default */
   bool unread;        /* the recipe's build did not read it */
 } mgrid_param;

@@ -100,8 +100,8 @@ static int core_is_topology(lua_State *L) {
   return 1;
 }
 
-/* note(topology, name, text, usual, unread): record a parameter. usual: it has its default. unread:
-** `build` has not read it */
+/* note(topology, name, text, is_text, usual, unread): record a parameter. is_text: its value is text.
+** usual: it has its default. unread: `build` has not read it */
 static int core_note(lua_State *L) {
   mgrid_topology *t = mgrid_lua_check_topology(L, 1);
   mgrid_error e = MGRID_ERROR_INIT;
@@ -110,7 +110,7 @@ static int core_note(lua_State *L) {
   if (mgrid_param_check(name, len, value, size, &e) || mgrid_topology_param(t, name, value, &e))
     return mgrid_lua_raise_error(L, &e);
   mgrid_param *p = &t->content.param[t->content.nparams - 1];
-  p->usual = lua_toboolean(L, 4), p->unread = lua_toboolean(L, 5);
+  p->text = lua_toboolean(L, 4), p->usual = lua_toboolean(L, 5), p->unread = lua_toboolean(L, 6);
   return 0;
 }
 

@@ -409,8 +409,9 @@ static int read_global(lua_State *L) {
 }
 
 static int no_new_global(lua_State *L) {
-  return mgrid_lua_raise(L, "assignment to global '%s': use 'local'",
-                         lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "?");
+  const char *name = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "?";
+  return mgrid_lua_raise(L, "assignment to global '%s': %s", name,
+                         strcmp(name, "recipe") ? "use 'local'" : "write return recipe { ... }");
 }
 
 static int no_new_field(lua_State *L) {

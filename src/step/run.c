@@ -374,7 +374,7 @@ static mgrid_status measure_check(const mgrid_step *s, const mgrid_state *state,
   mgrid_backend *b = state->backend;
   if (!b->ops->together && !b->ops->streams)
     return mgrid_fail(err, MGRID_UNSUPPORTED,
-                      "--step runs over MPI or on GPUs; %s begins no calls together",
+                      "a step runs over MPI or on GPUs; %s begins no calls together",
                       mgrid_backend_name(b));
   if (b->ops->streams && how->work)
     return mgrid_fail(err, MGRID_UNSUPPORTED,

@@ -33,12 +33,15 @@ describe("habits of command lines:", function()
     { "reshard x --to R -out y", "it has two dashes: --output" },
     { "plan R \u{2014}world 8", "begins with a dash of a word processor; write --world" },
     { "plan R -n 8", "unknown option '-n' of plan; --world N is the number of ranks" }, { "plan R -w8", "--world N is the number" },
+    { "plan R --nproc_per_node 8", "; --world N is the number of ranks" }, { "plan R -N 8", "; --world N is the number of ranks" },
+    { "plan R --config c.json", "; --params c.json reads parameters" }, { "draw R --html", "; write -o FILE.html" },
+    { "step R --steps 2", "nearest is 'step' (" }, { "step R --steps 2", "; run has it" },
     { "run R -n 8", "mpirun -n N starts N ranks" }, { "why R --world 8 1 -2", "ranks are 0 or more" },
     { "plan R -j", "--json has no short form" }, { "plan R -o x", "> FILE writes the output to a file" },
     { "plan R --rank 1 --rank 2", "--rank is given twice, '1' and '2'" },
     { "draw R --family tp --family dp", "a list is one word: --family tp,dp" },
     { "plan R --params tp=2", "--params is a file, JSON, YAML or Lua, not 'tp=2'; a parameter is written tp=2" },
-    { "run R --scale 2", "--scale is for --step" },
+    { "run R --scale 2", "--scale is for --steps" },
     -- values
     { "plan R --world 64GPUs", "--world is an integer from 1 to 2147483647, not '64GPUs'" },
     { "plan R --world 8-16", "--world is one number of ranks, in digits, not '8-16'" }, { "plan R --world 1,024", "is one number of ranks" },
@@ -62,6 +65,7 @@ describe("habits of command lines:", function()
     { "plan R --machine node:2 gpu:4", 'quotes make one word: --machine "node:2 gpu:4"' },
     { "check R --world 8 'a(b)'", "argument 'a(b)' is not of the form NAME=VALUE, and the recipe is 'R'$" },
     { "plan 8 R", "the recipe goes before '8': moongrid plan R --world 8" },
+    { "explain tp R --world 8", "the recipe goes before 'tp': moongrid explain R tp --world 8" },
     { "recipes R x", "recipes takes one recipe and no further word 'x'" },
     { "plan R world=8", "plan needs --world N, the number of ranks; world=N means a parameter of the recipe" },
     { "plan R tp=8", "plan needs --world N, the number of ranks$" }, { "plan help", "usage: moongrid plan", 0 },
@@ -91,7 +95,8 @@ describe("habits of command lines:", function()
     { "--world 8 plan picotron", "unknown option '--world'; the command goes first: moongrid plan --world 8 picotron" },
     { "--world 8 picotron", "unknown option '--world'; known: help, version; other options go after a command" },
     { "R --world 8", "'R' is a recipe; the command goes first: moongrid plan R --world 8" },
-    { "validate R", "; moongrid --help says what each does" }, { "megatorn --world 8", "; recipe 'megatron' goes after a command" },
+    { "validate R --world 8", "unknown command 'validate'; write moongrid check R --world 8" },
+    { "frob R", "; moongrid --help says what each does" }, { "megatorn --world 8", "; recipe 'megatron' goes after a command" },
   } do
     local arguments, wanted = row[1], (row[2]:gsub("%f[%w]R%f[^%w]", "examples/moe.lua"))
     it(arguments, function()

@@ -49,7 +49,7 @@ describe("a recipe means the same:", function()
     ["a parameter whose serial was changed"] = { "local q = param.size(1) q.serial = {}" .. with_q, changed, 1 },
     ["a parameter without a kind"] = { "local q = param.size(1) q.kind = nil" .. with_q, changed, 1 },
     ["a parameter with another default"] = { "local q = param.size(1) q.default = type" .. with_q, changed, 1 },
-    ["the doc of a parameter"] = { "local q = param.size(1, {})" .. with_q, changed, 1 },
+    ["the doc of a parameter"] = { "local q = param.size(1) q.doc = {}" .. with_q, changed, 1 },
     ["another name of a parameter"] = { "local q = param.size(1, '', 2)" .. with_q, changed, 1 },
     ["a changed list of other names"] = { "local q = param.size(1) q.aliases[1] = {}" .. with_q, changed, 1 },
     ["an address in a message"] = { building "f:split(2, { by = {} })", "unknown order of pieces 'table'; known: row", 1 },

@@ -202,6 +202,10 @@ describe("in build,", function()
     { "n = g:tp()", 6,
       [[attempt to call a number value (method 'tp'); with a grid g, g.tp is the size of dim tp, and g "tp" is the family along this dim]] },
     { "x = 3", 6, "assignment to global 'x': use 'local'" },
+    { "recipe = {}", 6, "assignment to global 'recipe': write return recipe { ... }" },
+    { "world:reshape(2, -1)", 6, "unknown field of a World 'reshape'; known: size, offset, window, order, table, rank, modes; "
+      .. 'grid(world, "tp-dp", { tp = 2, dp = fill }) makes a grid' },
+    { "param.size(2, { min = 1 })", 6, "param.size takes a default, a doc and other names, which are text; its doc is a table" },
     { "@cached", 6, "unexpected symbol near '@'; write f = g(f) for @g", 1 },
     { "n = 1 + \\\n   2", 6, "unexpected symbol near '\\'; leave out \\: a statement goes on in the next line", 9 },
     { "return t\n  t.x = g \"pp\"", 7,

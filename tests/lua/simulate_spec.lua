@@ -21,7 +21,7 @@ describe("scripts/lab/simulate", function()
 
   it("executes a step, in simulated time", function()
     if lacks then return pending(lacks) end
-    local out, err, code = run "scripts/lab/simulate 16 run picotron tp=2 pp=2 layers=4 hidden=256 seq=512 vocab=2048 --step 2 --json"
+    local out, err, code = run "scripts/lab/simulate 16 run picotron tp=2 pp=2 layers=4 hidden=256 seq=512 vocab=2048 --steps 2 --json"
     assert.equal(0, code, err)
     local all = require("dkjson").decode(out)
     assert.same({ 8 * 8 * (15 + 16), 8 * 8 * (15 + 16), 256 }, { -- 8 ranks a stage, 8 microbatches

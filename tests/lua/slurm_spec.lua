@@ -20,7 +20,7 @@ describe("under Slurm", function()
   end)
 
   it("srun executes a step over the hosts", function()
-    local out, err, code = run("scripts/lab/slurm 4 srun --mpi=pmix -N 4 -n 8 build/moongrid run examples/trainer/layout.lua tp=2 pp=2 --step 3")
+    local out, err, code = run("scripts/lab/slurm 4 srun --mpi=pmix -N 4 -n 8 build/moongrid run examples/trainer/layout.lua tp=2 pp=2 --steps 3")
     assert.equal(0, code, err)
     assert.truthy(out:find("step           3 times on 8 ranks: ", 1, true), out)
     assert.truthy(out:find("\n  tp +320 +320 "), out)

@@ -1,13 +1,13 @@
 -- SPDX-License-Identifier: MIT
 --
--- Steps that ranks execute: run --step, state:run_step, traces, and calls that do not end.
+-- Steps that ranks execute: run --steps, state:run_step, traces, and calls that do not end.
 
 local support = dofile "tests/lua/support.lua"
 local json = require "dkjson"
 local recipe = dofile("tests/lua/step_recipe.lua").recipe
 local run = support.run
 
-describe("run --step", function()
+describe("run --steps", function()
   local file
 
   before_each(function()
@@ -16,7 +16,7 @@ describe("run --step", function()
   end)
 
   it("executes the step on every rank, and measures it", function()
-    local out, err, code = run(("scripts/launch 8 build/moongrid run %s --step 3 --json"):format(file))
+    local out, err, code = run(("scripts/launch 8 build/moongrid run %s --steps 3 --json"):format(file))
     assert.equal(0, code, err)
     local all = json.decode(out)
     assert.same({ 3, 8, 1 }, { all.steps, all.ranks, all.scale })
@@ -30,7 +30,7 @@ describe("run --step", function()
       for i = 1, s.dp.size do list[i] = 1000 * i * (s.dp.position + 1) end
       s:loop(p.n, function() s:all_to_all(s.dp, s.tp.position == 0 and list or 4000) s:all_reduce(s.tp, 64) end)
       s:all_to_all(s.tp, 1 << 20)]]
-    local out, err, code = run(("scripts/launch 8 build/moongrid run %s pp=1 --step 2 --json"):format(own))
+    local out, err, code = run(("scripts/launch 8 build/moongrid run %s pp=1 --steps 2 --json"):format(own))
     assert.equal(0, code, err)
     local all = json.decode(out)
     assert.same({ 24, 24, 3 * (4 * 4000 + 100000) }, { all.families.dp.calls, all.families.dp.planned_calls, all.families.dp.bytes })
@@ -39,7 +39,7 @@ describe("run --step", function()
 
   it("writes what each rank did, as a trace", function()
     local trace = os.tmpname()
-    local out, err, code = run(("scripts/launch 8 build/moongrid run %s --step 2 -o %s"):format(file, trace))
+    local out, err, code = run(("scripts/launch 8 build/moongrid run %s --steps 2 -o %s"):format(file, trace))
     assert.equal(0, code, err)
     assert.truthy(out:find("trace          " .. trace .. ", of the last step: opens in Perfetto", 1, true), out)
     local calls, names = {}, {}
@@ -58,14 +58,14 @@ describe("run --step", function()
     assert.equal(8, #names)
     assert.truthy(names[4]:find "^rank 3: ", names[4])
     os.remove(trace)
-    local _, why, failed = run(("scripts/launch 2 build/moongrid run %s tp=1 pp=1 --step 1 -o /nowhere/trace"):format(file))
+    local _, why, failed = run(("scripts/launch 2 build/moongrid run %s tp=1 pp=1 --steps 1 -o /nowhere/trace"):format(file))
     assert.equal(3, failed)
     assert.truthy(why:find("rank 0: cannot write /nowhere/trace: No such file or directory", 1, true), why)
   end)
 
   it("has what was planned beside it, on a machine", function()
     local trace = os.tmpname()
-    local command = ("scripts/launch 8 build/moongrid run %s --step 2 --machine 'node:2[50GB/s] gpu:4[100GB/s]'"):format(file)
+    local command = ("scripts/launch 8 build/moongrid run %s --steps 2 --machine 'node:2[50GB/s] gpu:4[100GB/s]'"):format(file)
     local out, err, code = run(command .. " --json -o " .. trace)
     assert.equal(0, code, err)
     local all = json.decode(out)
@@ -167,18 +167,18 @@ describe("run --step", function()
   end)
 
   it("refuses what is not proved, and with --unproved names the call that does not end", function()
-    local _, err, code = run "scripts/launch 4 build/moongrid run examples/steps/family_order.lua --step 1"
+    local _, err, code = run "scripts/launch 4 build/moongrid run examples/steps/family_order.lua --steps 1"
     assert.equal(1, code)
     assert.truthy(err:find("the step is not proved under the rules of MPI (cycle), --unproved runs it: rank 0 (dp 0, node 0) waits in "
       .. "reduce_scatter(dp) line 15 for rank 2", 1, true), err)
-    _, err, code = run "scripts/launch 4 build/moongrid run examples/steps/family_order.lua --step 1 --unproved --timeout 2"
+    _, err, code = run "scripts/launch 4 build/moongrid run examples/steps/family_order.lua --steps 1 --unproved --timeout 2"
     assert.equal(4, code)
     assert.truthy(err:find("after 2 seconds the members over run/[a-z]+%[%d%] had not met, and nothing moved: rank %d in "
       .. "[a-z_]+%([a-z]+%) examples/steps/family_order.lua:%d+ of the step"), err)
   end)
 
   it("lets the others name rank 0, which is stopped", function()
-    local out, line = os.tmpname(), ("exec build/moongrid run %s --step 10000000 --timeout 5"):format(file)
+    local out, line = os.tmpname(), ("exec build/moongrid run %s --steps 10000000 --timeout 5"):format(file)
     local _, err, code = run(("scripts/launch 4 sh -c '[ ${PMIX_RANK:-$PMI_RANK} = 0 ] || %s; (for i in $(seq 500); do "
       .. "grep -q proved %s && kill -STOP $$ && break; sleep 0.1; done) & %s >%s'"):format(line, out, line, out))
     os.remove(out)
@@ -189,9 +189,9 @@ describe("run --step", function()
 
   it("refuses bad options", function()
     for arguments, message in pairs {
-      ["--step 0"] = "--step is an integer from 1 to 2147483647, not '0'",
-      ["--step 1 --scale 0"] = "--scale is a number above 0, as 0.01, not '0'",
-      ["--step 1 --compute now"] = "--compute is sleep or gemm, not 'now'",
+      ["--steps 0"] = "--steps is an integer from 1 to 2147483647, not '0'",
+      ["--steps 1 --scale 0"] = "--scale is a number above 0, as 0.01, not '0'",
+      ["--steps 1 --compute now"] = "--compute is sleep or gemm, not 'now'",
     } do
       local _, err, code = run(("scripts/launch 1 build/moongrid run %s tp=1 pp=1 %s"):format(file, arguments))
       assert.equal(2, code, arguments)

@@ -30,8 +30,8 @@ local runs = write(folder .. "/runs.csv", "recipe,machine,world,seconds,layers,h
 local header = '{"w":{"dtype":"F32","shape":[64],"data_offsets":[0,256]}}'
 local checkpoint = write(folder .. "/in.safetensors", string.pack("<s8", header) .. ("\1\2\3\4"):rep(64))
 
--- name, line: a command line with what it writes as T; file: the source that calls files.h; old: what was there;
--- folder: T is one; times: differs from run to run.
+-- name, line: a command line with what it writes as T; file: the source that calls files.h; old: what was there, if not
+-- "old"; folder: T is one; times: differs from run to run.
 local rows = {
   { name = "draw", file = "src/command/host_words.c", line = "draw " .. recipe .. " --world 8 -o T.svg" },
   { name = "draw", file = "src/command/host_words.c", line = "draw " .. recipe .. " --world 4,8 -o T.html" },
@@ -40,10 +40,11 @@ local rows = {
   { name = "place", file = "src/command/host_words.c", line = "place " .. recipe .. " --world 8 --machine 'node:4 gpu:2' -o T.json" },
   { name = "calibrate", file = "src/command/host_words.c",
     line = "calibrate " .. runs .. " -o T.json" },
-  { name = "run", file = "src/command/host_words.c", line = "run " .. recipe .. " --step 1 -o T.json", times = true },
+  { name = "run", file = "src/command/host_words.c", line = "run " .. recipe .. " --steps 1 -o T.json", times = true },
   { name = "reshard", file = "src/checkpoints/reshard.c", folder = true,
     line = "reshard " .. checkpoint .. " --to " .. recipe .. " --world 2 -o T" },
-  { name = "infer", file = "src/command/host_words.c", line = "infer " .. groups .. " -o T.lua" },
+  { name = "infer", file = "src/command/host_words.c", line = "infer " .. groups .. " -o T.lua",
+    old = "" },
   { name = "blame", file = "src/command/host_words.c", line = "blame " .. here .. "/tests/blame/skip.tgz -o T.html" },
   { name = "init", file = "src/command/host_words.c", folder = true, line = "init T" },
 }
@@ -98,7 +99,7 @@ end
 -- Put an old file under the name that a row writes; of a folder nothing.
 local function with_old(row)
   local at = new_folder()
-  if not row.folder then write(at .. "/out" .. ending(row), "old") end
+  if not row.folder then write(at .. "/out" .. ending(row), row.old or "old") end
   return at, content(at)
 end
 
@@ -143,12 +144,13 @@ describe("what is written to disk", function()
           if row.name == "init" then -- its files, one by one
             for path, bytes in pairs(now) do assert.truthy(path:find "%.part" or made[row][path] == bytes, calls .. ": " .. path) end
           elseif row.times then
-            assert.truthy(now[target] == "old" or json.decode(now[target]), calls .. ": " .. tostring(now[target]))
+            assert.truthy(now[target] == old[target] or json.decode(now[target]), calls .. ": " .. tostring(now[target]))
           else
             assert.truthy(whole or now[target] == old[target], ("call %d: half made"):format(calls))
           end
         end
-        if code == 137 and row.name == "reshard" and whole then run(("rm -r %s/out"):format(at)) end -- it writes over nothing
+        local kept = row.name == "reshard" or row.name == "infer" -- they write over nothing
+        if code == 137 and kept and whole then run(("rm -r %s/%s"):format(at, target)) end
         local _, err, again = make(row, at)
         if code == 137 then
           assert.equal(0, again, ("call %d: %s"):format(calls, err))
@@ -178,10 +180,11 @@ describe("what is written to disk", function()
           dd if=/dev/zero of=fill bs=4k 2>&- ; truncate -s -%dk fill
           %s/build/moongrid %s > /dev/null; echo $?
           rm fill; find . -type f -exec tail -n +1 {} +; find . -name "*.part"']]):format(folder .. "/disk", folder .. "/disk",
-          row.folder and "" or "printf old > out" .. ending(row), 4 * free, here, (row.line:gsub("'", '"'):gsub("T(%.?%w*)$", "out%1"))))
+          row.folder and "" or ("printf '%s' > out%s"):format(row.old or "old", ending(row)), 4 * free, here, (row.line:gsub("'", '"'):gsub("T(%.?%w*)$", "out%1"))))
         if mounted ~= 0 then return pending "no mount" end
         assert.truthy(text:find "^3\n" or free == 1 and row.name ~= "init", text)
-        if text:find "^3\n" and row.name ~= "init" then assert.equal(row.folder and "3\n" or "3\nold", text) end
+        local left = row.folder and "" or row.old or "old"
+        if text:find "^3\n" and row.name ~= "init" then assert.equal("3\n" .. left, text) end
       end
     end)
 
@@ -228,7 +231,7 @@ describe("what is written to disk", function()
       it(row.name .. " " .. ending(row) .. ": goes through a link, which stays, and to what is not a file", function()
         local at = new_folder()
         local out = "out" .. ending(row)
-        run(("cd '%s' && mkdir real && echo old > real/file && chmod 640 real/file && ln -s real/file %s"):format(at, out))
+        run(("cd '%s' && mkdir real && printf '%s' > real/file && chmod 640 real/file && ln -s real/file %s"):format(at, row.old or "old", out))
         local _, err, code = make(row, at)
         assert.equal(0, code, err)
         local now = content(at)
@@ -249,8 +252,9 @@ describe("what is written to disk", function()
         is_complete(row, { [out] = content(at).got })
         run(("cd '%s' && ln -s /dev/stdout %s"):format(at, out)) -- which is a file, and has more in it
         local _, _, appended = make(row, at, "exec >> got;")
-        assert.equal(0, appended)
-        assert.truthy(#content(at).got > #(made[row][out] or "") + 5)
+        local refused = row.name == "infer" and 1 or 0 -- a Lua file is not written over
+        assert.equal(refused, appended)
+        assert.truthy(refused == 1 or #content(at).got > #(made[row][out] or "") + 5)
         run(("rm -r '%s'"):format(at))
       end)
     end
@@ -274,6 +278,24 @@ describe("what is written to disk", function()
       local out, err, code = run(("cd '%s' && %s/build/moongrid %s"):format(at, here, line))
       assert.same({ "", 1 }, { out, code }, line .. "\n" .. err)
       assert.truthy(err:find "^moongrid: [%w/.]+ would be written over [%w/.]+, which is read; take another name\n$", err)
+      assert.same(old, content(at), line)
+    end
+    run(("rm -r '%s'"):format(at))
+  end)
+
+  it("is never a Lua file that has anything in it, because people edit recipes", function()
+    local at = new_folder()
+    write(at .. "/mine.lua", read(recipe))
+    run(("cd '%s' && ln -s mine.lua link.lua"):format(at))
+    local old = content(at)
+    for _, line in ipairs {
+      ("infer %s -o mine.lua"):format(groups), ("infer %s --output=link.lua"):format(groups),
+      ("place %s --world 8 --machine 'node:4 gpu:2' -o ./mine.lua"):format(recipe),
+      ("calibrate %s -o mine.lua"):format(runs), ("run %s --steps 1 -omine.lua"):format(recipe),
+    } do
+      local out, err, code = run(("cd '%s' && %s/build/moongrid %s"):format(at, here, line))
+      assert.same({ "", 1 }, { out, code }, line .. "\n" .. err)
+      assert.truthy(err:find "^moongrid: %S+%.lua is there already; no Lua file is written over: take it away, or take another name\n$", err)
       assert.same(old, content(at), line)
     end
     run(("rm -r '%s'"):format(at))

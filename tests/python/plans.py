@@ -200,6 +200,41 @@ def _file(folder: str, name: str, text: str) -> str:
     return f"{folder}/{name}"
 
 
+KINDS = """
+return recipe {
+  params = {
+    size = param.size(2), index = param.index(0), integer = param.integer(-3), number = param.number(0.5),
+    flag = param.flag(false), order = param.order("tp-dp"), choice = param.choice({ 1, 2 }),
+    choice_text = param.choice({ "1", "2" }), list = param.list({ 0, -1 }), names = param.names({ "tp" }),
+    table_ = param.table({ a = 1 }), file = param.file({ a = 1 }), any = param.any({ 1, "x" }), text = param.text("0.19"),
+  },
+  build = function(world)
+    local t = topology(world)
+    t.all = grid(world, "x", { x = fill }) "x"
+    return t
+  end,
+}
+"""
+
+
+def kinds(tap: Tap) -> None:
+    """A parameter of each kind keeps its kind: given, in JSON, in a saved plan, and given again."""
+    recipe = mg.load_text(KINDS, "kinds")
+    texts = ("0.19", "2", "true", "null", "[1,2]", "{}", '"q"', "1e3", "x", "")
+    rounds = [{}, *({"text": one} for one in texts), *({"choice_text": one} for one in ("1", "2")), {"choice": 2}, {"order": "null"},
+              {"size": 3, "index": 4, "integer": 5, "number": -1.5e300, "flag": True, "list": [], "names": "true", "table_": {},
+               "file": {"b": [1, {"c": "2"}]}, "any": [1.5, "2", {"a": 1}]}]
+    with tempfile.TemporaryDirectory() as folder:
+        for given in rounds:
+            plan = recipe.plan(8, given)
+            plan.save(f"{folder}/kinds.json")
+            kept, again = mg.read(f"{folder}/kinds.json"), recipe.plan(8, plan.params)
+            wanted = {**recipe.plan(8).params, **given}
+            tap.same((plan.params, plan.json()["params"], kept.params, again.params), (wanted,) * 4, f"they keep their kind: {given}")
+            tap.same([type(one) for one in kept.params.values()], [type(one) for one in wanted.values()], f"and their type: {given}")
+            tap.same((kept.digest, again.digest), (plan.digest,) * 2, f"and the digest: {given}")
+
+
 ECHO = """
 return recipe {
   params = { n = 2 },
@@ -371,7 +406,7 @@ def losses(tap: Tap) -> None:
 
 def main() -> None:
     tap = Tap()
-    for part in (bundled, algebra, questions, policies, moves, steps, losses):
+    for part in (bundled, kinds, algebra, questions, policies, moves, steps, losses):
         part(tap)
     gc.collect()
     tap.end()

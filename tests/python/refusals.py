@@ -213,7 +213,12 @@ def attributes(tap: Tap) -> None:
         (p, "dp", "'Plan' object has no attribute 'dp'; a family is plan[\"dp\"]"),
         (p, "dpp", "'Plan' object has no attribute 'dpp'; a family is plan[\"dp\"]"),
         (p, "digset", "'Plan' object has no attribute 'digset'; nearest is 'digest'"),
-        (p, "zzzz", "'Plan' object has no attribute 'zzzz'"),
+        (p, "zzzz", "'Plan' object has no attribute 'zzzz'; known: ask, at, check, counts, diff, digest, draw, explain, families, get, "
+                    "grids, items, json, keys, lose, move, params, policy, recipe, resources, save, saved, schedule, shares, step, tensor, "
+                    "tensors, text, values, why, world"),
+        (mg, "draw", "module 'moongrid' has no attribute 'draw'; a plan has it: moongrid.plan(...).draw"),
+        (mg, "torch", "module 'moongrid' has no attribute 'torch'; write import moongrid.torch"),
+        (mg, "zzzz", "module 'moongrid' has no attribute 'zzzz'"),
         (p, "__zzzz__", "'Plan' object has no attribute '__zzzz__'"),
         (p.at(0), "tp", "'State' object has no attribute 'tp'; a family is state[\"tp\"]"),
         (mg.grid(8, tp=2, dp=4), "tp", "'Grid' object has no attribute 'tp'; grid.dims[\"tp\"] is the size of a dim, grid(\"tp\") its family"),

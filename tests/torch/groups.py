@@ -89,7 +89,6 @@ def details(rank: int) -> dict[str, Any]:
     sorted_ = mt.groups(ODD, sort_ranks=True, timeout=timedelta(seconds=77))
     found["sorted"] = [made.ranks for made in sorted_.made if "turned" in made.families]
     found["seconds"] = [made.timeout.total_seconds() for made in sorted_.made if made.families[0] in ("a", "b")]
-    dist.barrier()  # all ranks are connected
     for one in (groups, other, sorted_):
         one.destroy()
     again = mt.groups(ODD)  # after destroy, the same groups once more

@@ -41,13 +41,6 @@ def alone(tap: Tap) -> None:
         tap.same(refusal(call), wanted, name)
 
 
-def finish(made: mt.Groups) -> None:
-    """Destroy groups when all ranks have them: gloo's ranks connect one after the other, and a rank that closes its
-    connections meanwhile ends the creation of another rank."""
-    dist.barrier()
-    made.destroy()
-
-
 def together(rank: int) -> dict[str, Refusal]:
     """Refused on every rank, one call after the other: none may leave a rank behind."""
     odd = rank == 2
@@ -74,7 +67,7 @@ def together(rank: int) -> dict[str, Refusal]:
         found[name] = refusal(call)
     made = mt.groups(ODD)
     bare, late = mt.groups(BARE, {"tp": 2, "cp": 2}), mt.groups(plan)
-    finish(late)
+    late.destroy()
     for name, call in {
         "no such family": lambda: made["bb"],
         "create no such family": lambda: made.create("bb"),
@@ -131,7 +124,7 @@ def odd_calls(rank: int) -> list[tuple[str, str, str]]:
     }.items()):
         sane = lambda: mt.groups("megatron", agreement=timedelta(seconds=50))
         first = raised(call if rank == 2 else sane)
-        second = raised(lambda: finish(mt.groups("megatron", {"tp": 2 ** (i % 3)}, agreement=timedelta(seconds=50))))
+        second = raised(lambda: mt.groups("megatron", {"tp": 2 ** (i % 3)}, agreement=timedelta(seconds=50)).destroy())
         found.append((name, first, second))
     return found
 
@@ -146,7 +139,7 @@ def bound(rank: int) -> tuple[Any, ...]:
     made.create("later")
     devices = {str(one.group.bound_device_id) for one in made.made if one.group is not None}
     kept = str(default.bound_device_id)
-    finish(made)
+    made.destroy()
     return kept, devices
 
 
@@ -154,7 +147,7 @@ def keys(rank: int) -> int:
     """Keys that 20 agreements leave in the store."""
     store = dist.distributed_c10d._get_default_store()
     plan = mt.plan(ODD, WORLD)
-    finish(mt.groups(plan))
+    mt.groups(plan).destroy()
     dist.barrier()
     before = store.num_keys()
     dist.barrier()
@@ -163,6 +156,18 @@ def keys(rank: int) -> int:
         mt._agreed(lambda: (plan, "keys", None), timedelta(seconds=50))
     dist.barrier()
     return int(store.num_keys() - before)
+
+
+def left_behind(rank: int) -> Refusal:
+    """A member that never makes its groups is not waited for without an end."""
+    mt._CONNECTING = timedelta(seconds=1)
+    made = mt.groups("megatron", {"tp": 2})
+    dist.barrier()
+    if rank == 0:
+        for number in range(len(made.made)):
+            made._members(number, -1)
+    dist.barrier()
+    return refusal(made.destroy)
 
 
 def gone(rank: int) -> list[Refusal]:
@@ -180,7 +185,7 @@ def gone(rank: int) -> list[Refusal]:
 def empty(rank: int) -> Refusal:
     """A plan without families is one."""
     none = mt.plan(str(ROOT / "tests/torch/recipes/none.lua"), WORLD)
-    return refusal(lambda: finish(mt.groups(none)))
+    return refusal(lambda: mt.groups(none).destroy())
 
 
 def differs(theirs: str, ours: str) -> Refusal:
@@ -264,5 +269,6 @@ if __name__ == "__main__":
                                  (0, ""), (202, START), (202, "a mesh over grid 'dense' is not created: the groups were "
                                                               "destroyed"), (202, START), (202, ENDED)]] * WORLD,
              "after destroy_process_group")
+    tap.same(run(WORLD, left_behind), [(0, "")] * WORLD, "destroy after a member has failed")
     tap.same(run(WORLD, empty), [(0, "")] * WORLD, "a plan without families")
     tap.end()

@@ -285,7 +285,8 @@ function M.stdin()
   return typed
 end
 
--- Refuse an output that is an input of the command line, contains one, or lies in one.
+-- Refuse an output that is an input of the command line, contains one, or lies in one. Refuse also to replace a Lua
+-- file that is not empty, because people edit recipes. All other files are replaced.
 local function check_output(line, words)
   local output = line.output
   if not output then return end
@@ -306,9 +307,13 @@ local function check_output(line, words)
       for _, input in ipairs { word, word:match "^[^ ]*", word:match "=(.*)$" } do check(input) end
     end
   end
+  local kind, bytes = host.kind(output)
+  if output:find "%.lua$" and kind ~= "folder" and (bytes or 0) > 0 then
+    text.refuse(1, "%s is there already; no Lua file is written over: take it away, or take another name", output)
+  end
 end
 
--- Refuse options that stand below a head such as "with --step" in the help, if --step is not given.
+-- Refuse options that stand below a head such as "with --steps" in the help, if that option is not given.
 local function check_heads(line)
   local needed
   for _, option in ipairs(line.command.options or {}) do
@@ -324,6 +329,8 @@ local function read(command, words)
   line.typed = words
   read_words(line, words, 1, #words)
   text.color(line.color)
+  local recipe = not line.help and line.words[1] and line.recipe
+  if recipe and recipe:find "^%w+$" and not host.kind(recipe) then meant().recipe_first(line, recipe, words) end
   if not line.help then check_output(line, words) check_heads(line) end
   return line
 end

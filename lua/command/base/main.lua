@@ -45,6 +45,10 @@ local function unknown(words)
   if near == word or word:find "%.lua$" and host.kind(word) then
     text.usage("'%s' is a recipe; the command goes first: moongrid plan %s", word, table.concat(words, " "))
   end
+  local verb = require "command.base.meant".verbs[word]
+  if verb then
+    text.usage("unknown command '%s'; write moongrid %s", word, table.concat({ verb, table.unpack(words, 2) }, " "))
+  end
   local tail, meant = host.nearest(option or word, option and general or known)
   text.usage("unknown %s '%s'%s%s", kind, word, tail, option and "; other options go after a command"
              or not meant and near and ("; recipe '%s' goes after a command"):format(near)

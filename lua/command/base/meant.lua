@@ -59,13 +59,18 @@ local unicode_dash = "^[\xE2][\x80\x88][\x90-\x95\x92][-\xE2\x80\x93\x94]*"
 local function for_letter(line, options, word)
   local whole = {}
   if word:find "^%-%d" then return "ranks are 0 or more" end
-  if word:find "^%-n" and line.command.launched then return "mpirun -n N starts N ranks" end
-  if word:find "^%-[nw]" then return "--world N is the number of ranks" end
+  if word:find "^%-[nN]" and line.command.launched then return "mpirun -n N starts N ranks" end
+  if word:find "^%-[nNw]" then return "--world N is the number of ranks" end
   if word == "-o" then return "> FILE writes the output to a file" end
   for _, option in ipairs(#word == 2 and options or {}) do
     if option[1] ~= "help" and option[1]:sub(1, 1) == word:sub(2) then whole[#whole + 1] = "--" .. option[1] end
   end
   return whole[1] and table.concat(whole, " and ") .. (whole[2] and " have" or " has") .. " no short form"
+end
+
+-- Return whether an option of a launcher is the number of ranks, or was meant so: --nproc_per_node, --ntasks, --ranks.
+local function counts_ranks(word)
+  return word:find "^nproc" or word:find "ranks$" or word:find "tasks$" or word:find "gpus$" or word:find "nodes$"
 end
 
 -- Refuse the option words[at], which has one dash or two.
@@ -82,10 +87,17 @@ function M.option(line, options, words, at)
   end
   local letter = not typed:find "^%-%-" and not (whole and #word > 2) and for_letter(line, options, typed)
   if letter then refuse("; %s", letter) end
+  if counts_ranks(word) and has(names, "world") then refuse "; --world N is the number of ranks" end
   local params, name = parameters(line, words), word:gsub("%-", "_")
   local following = words[at + 1] and not words[at + 1]:find "^%-" and words[at + 1]
   if value == "" then value = following or "VALUE" end
   if params and has(params, name) then refuse("; it is a parameter: %s=%s", name, value) end
+  if following and has(names, "params") and (following:find "%.json$" or following:find "%.ya?ml$") then
+    refuse("; --params %s reads parameters", following)
+  end
+  local others, n = with(function(_, option) return option[1] == word end)
+  if n > SHOWN then others = "other commands" end
+  local elsewhere = n > 0 and ("; %s %s it"):format(others, n > 1 and "have" or "has") or ""
   local tail, near = host.nearest(word, names)
   local _, param = host.nearest(name, params or {})
   param = param and (name:find "_" or name:sub(1, #param) == param) and param -- --tensor-parallel, --tp2
@@ -94,7 +106,7 @@ function M.option(line, options, words, at)
   elseif not typed:find "^%-%-" and whole then
     refuse("; it has two dashes: --%s", whole)
   elseif near then
-    refuse("%s", tail)
+    refuse("%s%s", tail, elsewhere)
   elseif command.sides and word == "vs" then
     refuse "; 'vs' has no dashes"
   elseif #word > 1 and command.takes:find("%f[%w]" .. word:upper():gsub("%W", "%%%0") .. "%f[%W]") then
@@ -106,12 +118,18 @@ function M.option(line, options, words, at)
       if known == word:match "^%w+" then refuse("; write --%s %s", option[1], known) end
     end
   end
-  local others, n = with(function(_, option) return option[1] == word end)
-  if n > SHOWN then others = "other commands" end
-  if n > 0 then refuse("%s; %s %s it", tail, others, n > 1 and "have" or "has") end
+  if n > 0 then refuse("%s%s", tail, elsewhere) end
+  if has(names, "output") and (word == "html" or word == "svg") then refuse("; write -o FILE.%s", word) end
   local open = command.recipe and not command.bare and not command.recipe_from and not params
   refuse("%s%s", tail, open and ("; parameters are written %s=VALUE"):format(name) or "")
 end
+
+-- What people type for a command.
+M.verbs = {
+  show = "plan", print = "plan", plot = "draw", view = "draw", visualize = "draw", render = "draw", validate = "check",
+  verify = "check", lint = "check", test = "check", compare = "diff", launch = "run", exec = "run",
+  list = "recipes", ls = "recipes", new = "init", cost = "step", price = "step",
+}
 
 -- Refuse a word whose dashes a word processor has replaced by one long dash.
 function M.dash(word)
@@ -121,10 +139,11 @@ end
 
 -- Words ---------------------------------------------------------------------------
 
--- Refuse a number where the recipe is expected, and show the command line with the recipe first.
+-- Refuse a word where the recipe is expected, if a recipe follows, and show the command line with the recipe first.
 function M.recipe_first(line, word, words)
   words = table.move(words, 1, #words, 1, {})
   local bundled = mg.recipes()
+  if has(bundled, word) then return end
   for i, one in ipairs(words) do
     if one:find "%.lua$" or one:find "%.json$" or has(bundled, one) then
       table.insert(words, 1, table.remove(words, i))

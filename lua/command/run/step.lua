@@ -58,7 +58,7 @@ local function execute(of, plan, state, job, planned)
     jobs.need(job:settle())
     host.progress "executing the step"
     measured, timeline = jobs.need(state:run_step {
-      steps = of.step, scale = of.scale, timeout = of.timeout, unproved = of.unproved, timeline = of.output ~= nil,
+      steps = of.steps, scale = of.scale, timeout = of.timeout, unproved = of.unproved, timeline = of.output ~= nil,
       compute = of.compute == "gemm" and gemm or of.compute,
     })
     host.progress()
@@ -93,8 +93,8 @@ local function put_json(of, plan, measured)
 end
 
 local function put_text(of, plan, measured, planned)
-  text.printf("\nstep           %d time%s on %d ranks: %.3g ms each (median), %.3g ms on the slowest rank\n\n", of.step,
-              plural(of.step), measured.ranks, 1e3 * measured.seconds, 1e3 * measured.worst)
+  text.printf("\nstep           %d time%s on %d ranks: %.3g ms each (median), %.3g ms on the slowest rank\n\n",
+              of.steps, plural(of.steps), measured.ranks, 1e3 * measured.seconds, 1e3 * measured.worst)
   text.printf("  %-22s %12s %12s %12s %12s %12s %12s %6s %12s   of all ranks, a step\n", "family", "calls", "planned",
               "bytes", "planned", "median ms", "worst ms", "rank", "waiting ms")
   for _, name in ipairs(plan.families) do

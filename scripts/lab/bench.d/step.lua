@@ -2,7 +2,7 @@
 --
 -- The part `step` of scripts/lab/bench: the CPU time of pricing a step, from fork to end; and, where SimGrid's SMPI is
 -- there (Debian: libsimgrid-dev), prices beside the time that 64 simulated ranks of a fat tree take to execute the same
--- steps: for each layout the messages of `moongrid run --step`, with SMPI's choice of algorithms as MPICH's, and no
+-- steps: for each layout the messages of `moongrid run --steps`, with SMPI's choice of algorithms as MPICH's, and no
 -- computes. Kendall's tau compares the two orders of the layouts. Nothing is fitted to them: each is priced by the
 -- machine's data, and by SMPI's own factors for messages above 64 KiB (smpi/lat-factor 11.6, smpi/bw-factor 0.94).
 
@@ -77,7 +77,7 @@ local function simulated(B)
   for i, layout in ipairs(LAYOUTS) do
     if not B.quick or i % 8 == 1 then
       local step = "megatron " .. MODEL .. layout
-      local line = "SIMULATE_COLLECTIVES=mpich scripts/lab/simulate 64 run %s --step 1 --json 2> /dev/null"
+      local line = "SIMULATE_COLLECTIVES=mpich scripts/lab/simulate 64 run %s --steps 1 --json 2> /dev/null"
       local out = B.run(line:format(step))
       local run = json.decode(out and out:match "{.*}" or "")
       rows[#rows + 1] = run and run.seconds and { layout = layout, simulated = run.seconds, plain = price(B, step, ""),

@@ -94,7 +94,7 @@ moved() {
 # A training step: all-reduces of tp, and gradients and weights of dp on a stream of their own.
 stepped() {
   share 4
-  ranks 4 "$moongrid" run megatron tp=2 layers=4 hidden=512 global_batch=8 zero=1 overlap=true --step 5 --backend nccl --timeout 30 \
+  ranks 4 "$moongrid" run megatron tp=2 layers=4 hidden=512 global_batch=8 zero=1 overlap=true --steps 5 --backend nccl --timeout 30 \
     "${shared[@]}"
   step - "grid4 nccl" "a training step, five times, 4 ranks" 0 "*step *times on 4 ranks*" "${few[@]}" "${launch[@]}"
 }

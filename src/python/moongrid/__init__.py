@@ -15,6 +15,8 @@
 
 Refusals are exceptions: MoongridError, with the library's `status` and one line that names the nearest value that fits.
 """
+from typing import TYPE_CHECKING
+
 from ._abi import VERSION as __version__
 from ._abi import Coverage, Kind, OnDeadline, Status, Threads, Way
 from ._errors import (BackendError, DisagreeError, LimitError, MoongridError, RefusedError, UnknownNameError, UsageError)
@@ -28,6 +30,13 @@ from ._plan import Change, Checked, Plan, Recipe, load, load_text, plan, read, r
 from ._state import Group, Policy, Segment, Shift, State
 from ._step import Step, StepCall
 from ._topology import Topology, topology
+
+if not TYPE_CHECKING:
+    def __getattr__(name):
+        hint = "; write import moongrid.torch" if name == "torch" else ""
+        if name[:1] != "_" and hasattr(Plan, name):
+            hint = f"; a plan has it: moongrid.plan(...).{name}"
+        raise AttributeError(f"module 'moongrid' has no attribute '{name}'{hint}")
 
 __all__ = ["BackendError", "Change", "Checked", "Communicators", "Coverage", "Descriptor", "DisagreeError", "Family",
            "Grid", "Group", "Job", "Kind", "LimitError", "Loss", "MissingPart", "MoongridError", "Move",

@@ -230,13 +230,16 @@ def known(name: str, names: Sequence[str], kind: str) -> str:
 
 
 def no_attribute(owner: object, name: str, items: Iterable[str], item: str) -> AttributeError:
-    """Return the error for a missing attribute. For the name of an item it says how to write the item: `item`."""
+    """Return the error for a missing attribute. It names the item of this name and how to write it (`item`), or the
+    nearest name, or all names."""
     said = f"'{type(owner).__name__}' object has no attribute '{name}'"
     if not name.startswith("_"):
-        items, words = list(items), [word for word in dir(type(owner)) if word[0] != "_" and 2 * len(word) >= len(name)]
-        near = name if name in items else library().nearest(name, [*items, *words])
+        items, words = list(items), [word for word in dir(type(owner)) if word[0] != "_"]
+        near = name if name in items else library().nearest(name, [*items, *(w for w in words if 2 * len(w) >= len(name))])
         if near:
             said += f"; {item.format(near)}" if near in items else f"; nearest is '{near}'"
+        elif words:
+            said += f"; known: {', '.join(words)}"
     return AttributeError(said)
 
 

@@ -22,6 +22,7 @@ import functools
 import inspect
 import itertools
 import json
+import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar, Union
@@ -55,6 +56,7 @@ stores: Any = dist
 
 
 _AGREEMENT = timedelta(minutes=5)
+_CONNECTING = timedelta(seconds=30)
 
 
 def _agreed(choose: Callable[[], tuple[Plan, str, _Choice]], timeout: Any) -> tuple[int, _Choice]:
@@ -221,13 +223,34 @@ class Groups(Bound, Mapping[str, Group]):
                 self._create(number)
 
     def destroy(self) -> None:
-        """Destroy the process groups, the last first; then this object is empty. Every member must call it. Right after
-        a creation over gloo call dist.barrier() first: other ranks may still be connecting to this rank."""
+        """Destroy the process groups, the last first; then this object is empty. Every member must call it. Wait at most
+        30 seconds for members that are still connecting to this rank."""
+        if self._default is dist.group.WORLD:
+            self._settle()
         made, self.made, self._number = self.made, [], 0
         for group in [self._alone, *(one.group for one in reversed(made))]:
             if group is not None and self._default is dist.group.WORLD:  # else torch has destroyed them with the world
                 dist.destroy_process_group(group)
         self._alone = None
+
+    def _settle(self) -> None:
+        """Wait until all members have made the groups of this rank: over gloo a rank that closes its connections ends the
+        creation of another. A member that has failed never has them, and the store may be gone with rank 0."""
+        ended = time.monotonic() + _CONNECTING.total_seconds()
+        with contextlib.suppress(RuntimeError):
+            for number, made in enumerate(self.made):
+                while made.group is not None and self._members(number, 0) < len(made.ranks) and time.monotonic() < ended:
+                    time.sleep(0.01)
+
+    def _members(self, number: int, more: int) -> int:
+        """Add to the number of members that have made a group; return it."""
+        store = stores.PrefixStore("moongrid", c10d._get_default_store())
+        members: int = store.add(f"members of {self._name(number)}", more)
+        return members
+
+    def _name(self, number: int) -> str:
+        what = self._view["communicators"][number]
+        return f"moongrid/{self._number}/{what['family']}/{what['index']}"
 
     def alive(self, what: str) -> None:
         """Raise unless the groups live: neither `destroy` nor torch's destroy_process_group() has ended them."""
@@ -280,10 +303,11 @@ class Groups(Bound, Mapping[str, Group]):
                     options=_nccl_options(first, limit, asked) if nccl else None, lazy=asked.get("lazy", False))
 
     def _create(self, number: int) -> None:
-        made, what = self.made[number], self._view["communicators"][number]
-        group = _new_group(f"moongrid/{self._number}/{what['family']}/{what['index']}", list(made.ranks), made.backend,
-                           made.timeout, made.options, c10d._get_default_store(), " ".join(made.families))
+        made = self.made[number]
+        group = _new_group(self._name(number), list(made.ranks), made.backend, made.timeout, made.options,
+                           c10d._get_default_store(), " ".join(made.families))
         self.made[number] = dataclasses.replace(made, group=group)
+        self._members(number, 1)
 
 
 def _new_group(name: str, ranks: list[int], backend: str, timeout: timedelta, options: object, store: Any,
@@ -474,7 +498,7 @@ def megatron_collection(made: Groups) -> Any:
     except ModuleNotFoundError as why:
         raise error(Status.MISSING, f"no ProcessGroupCollection: {why}") from why
     asked, version = made.plan.params.get("version"), ".".join(installed.split(".")[:2])
-    if made.plan.recipe is not None and asked != "dev" and str(asked) != version and _knows(made.plan.recipe, version):
+    if made.plan.recipe is not None and asked not in ("dev", version) and _knows(made.plan.recipe, version):
         raise error(Status.REFUSED, f'these are the groups of Megatron-core {asked}, and {installed} is installed: give '
                                     f'version="{version}" to the recipe')
     fields = [field.name for field in dataclasses.fields(ProcessGroupCollection)]
@@ -560,6 +584,8 @@ def checked(made: Groups, step: Step | None = None, *, agreement: timedelta = _A
     and the calls of DistributedDataParallel are not seen."""
     def choose() -> tuple[Plan, str, Step]:
         found = _of_groups(made).plan.step() if step is None else step
+        if not isinstance(found, Step):
+            raise error(Status.BAD_VALUE, f"{found!r} is not a Step; groups.plan.step() is one")
         return made.plan, f"step={found.digest}", found
     _, found = _agreed(choose, agreement)
     check = CheckedCalls(made, found, dist.get_rank())
