@@ -7,9 +7,9 @@
 
 local _, _, model = ...
 
-local kinds = { recompute = { none = "none", full = "full", selective = "selective" }, fp8 = { e4m3 = "e4m3" } }
-local usual = { layers = 32, recompute = "none", hidden = 4096, heads = 32, vocab = 51200, seq = 2048, micro_batch = 1,
-                weight_type = "bf16", grad_type = "fp32", sequence_parallel = true, reshard = true, zero = 3 }
+local kinds = { recompute = model.words "none selective full", fp8 = model.words "e4m3" }
+local usual = { layers = 32, recompute = "none", grad_type = "fp32", sequence_parallel = true, reshard = true,
+                zero = 3 }
 
 local M = {}
 

@@ -12,12 +12,21 @@ local core, shared, arithmetic = ...
 local M = { gcd = arithmetic.gcd }
 
 local bytes_of = { fp8 = 1, bf16 = 2, fp16 = 2, fp32 = 4 }
-local types = { fp8 = "fp8", bf16 = "bf16", fp16 = "fp16", fp32 = "fp32" }
+
+-- Return a table that has each word of a text under the word itself.
+function M.words(text)
+  local all = {}
+  for word in string.gmatch(text, "%S+") do all[word] = word end
+  return all
+end
+local types = M.words "fp8 bf16 fp16 fp32"
+local common = { hidden = 4096, heads = 32, vocab = 51200, seq = 2048, micro_batch = 1, weight_type = "bf16" }
 
 -- Return the values of a step's parameters (the given one, else the recipe's default, else the usual value), and a
 -- function that refuses a value. `kinds` has the allowed values of texts, and the meaning of each.
 function M.read(name, p, defaults, own, usual, kinds, where)
   local v, known = {}, shared.joined({ weight_type = types, grad_type = types }, kinds)
+  usual = shared.joined(common, usual)
   local function refuse(message, ...) core.raise_at(where, string.format("steps.%s: " .. message, name, ...)) end
   for key in shared.sorted_pairs(own) do
     v[key] = p[key]
@@ -152,16 +161,15 @@ end
 -- keys repeat after `period` rounds. Without alike all rounds are equal.
 function M.each(s, from, to, apart, body, alike, period)
   local function loops(k, last)
+    local key, next = nil, last + 1
+    if alike then key, next = alike(k) end
     while k <= last do
-      local first, key, next = k, nil, last + 1
-      if alike then key, next = alike(k) end
-      while next <= last do
-        local other, after = alike(next)
-        if other ~= key then break end
-        next = after
-      end
-      k = math.min(next, last + 1)
-      s:loop(k - first, function() body(first) end)
+      local first, same = k, key
+      repeat
+        k = next
+        if k <= last then key, next = alike(k) end
+      until k > last or key ~= same
+      s:loop(math.min(k, last + 1) - first, function() body(first) end)
     end
   end
   local function run(last)

@@ -6,8 +6,7 @@
 local _, _, model, run_pipeline, arithmetic = ...
 
 local kinds = { schedule = { ["1f1b"] = "1f1b", gpipe = "gpipe", afab = "gpipe" } }
-local usual = { hidden = 4096, heads = 32, vocab = 51200, seq = 2048, micro_batch = 1, schedule = "1f1b",
-                weight_type = "bf16" }
+local usual = { schedule = "1f1b" }
 local cap = 25 * 1024 * 1024 // 4 -- elements of a bucket: data_parallel/data_parallel.py
 
 -- The backward pass of a layer: the gradients of its parameters (norms 1 and 2, q, k, v, out, up, gate, down), sums

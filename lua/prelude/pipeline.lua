@@ -12,10 +12,10 @@ local model = ...
 -- messages; forward(k, chunk) and backward(k, chunk) make the passes of microbatch k. With a field weights, backward
 -- leaves out the gradients of weights, and weights() computes them. Then there is also beside(messages, computes),
 -- which makes the messages while computes() runs. `apart` lists, sorted, the microbatches whose passes differ from
--- the others. like[chunk] is the first chunk whose passes make the same calls; `differ` tells whether there are
--- different chunks.
+-- the others. like[chunk] is the first chunk whose passes make the same calls; without it all chunks do.
 return function(s, t)
   local stage, pp, microbatches, chunks, line, apart = t.stage, t.pp, t.microbatches, t.chunks or 1, t.line, t.apart
+  local like = t.like or {}
   -- All passes of a chunk write the same entries, except those of microbatches in `apart`. So each runs only once.
   local is_apart = {}
   for _, k in ipairs(apart) do is_apart[k] = true end
@@ -23,7 +23,7 @@ return function(s, t)
     local once = model.once(s)
     return function(k, chunk)
       if is_apart[k] then return pass(k, chunk) end
-      once(t.like and t.like[chunk] or 0, pass, k, chunk)
+      once(like[chunk] or 0, pass, k, chunk)
     end
   end
   local forward, backward = passes(t.forward), passes(t.backward)
@@ -34,11 +34,12 @@ return function(s, t)
   local function from_above() if not last then line.recv(stage + 1) end end
   local function both(a, c) line.together(function() a() c() end) end
 
-  -- model.each makes loops of equal rounds. Return the rounds that it must write alone, because they run a pass of a
-  -- microbatch in `apart`. Round k runs the forward pass of microbatch k + ahead, and the backward pass of k.
-  local function rounds(ahead)
-    local list = {}
-    for _, k in ipairs(apart) do list[#list + 1], list[#list + 2] = k - ahead, ahead > 0 and k or nil end
+  -- model.each makes loops of equal rounds. Return the rounds that it must write alone, because they run one of the
+  -- given passes: `forth` and `back` are the distances from a round to its forward and its backward pass, or nil. It
+  -- also writes the round `more` alone, if this is given.
+  local function alone(given, forth, back, more)
+    local list = { more }
+    for _, k in ipairs(given) do list[#list + 1], list[#list + 2] = k - (forth or back), k - (back or forth) end
     table.sort(list)
     return list
   end
@@ -71,7 +72,7 @@ return function(s, t)
       one(k)
       next_round()
     end
-    model.each(s, lead, steady - 2, rounds(warm), function(k)
+    model.each(s, lead, steady - 2, alone(apart, warm, 0), function(k)
       one(k)
       after(next_round, k)
     end)
@@ -93,6 +94,8 @@ return function(s, t)
   function schedules.interleaved()
     local total, round = microbatches * chunks, pp * chunks
     local warm = math.min((pp - stage - 1) * 2 + (chunks - 1) * pp, total)
+    local differ = false
+    for c = 0, chunks - 1 do differ = differ or like[c] > 0 end
     local function chunk(k, is_forward)
       local id = k % round // pp
       return is_forward and id or chunks - 1 - id
@@ -135,33 +138,28 @@ return function(s, t)
       if last and given then given = chunk(k + 1, false) ~= chunks - 1 end
       return false, false, sends_down(k), given
     end
-    -- Call body(k) for the rounds of a phase; equal rounds become loops. `forth` and `back` are the distances from k to
-    -- the forward and the backward pass of the round. Rounds of a microbatch in `apart`, and the last one, stand alone.
+    local passes_apart = {}
+    for _, m in ipairs(apart) do
+      for c = 0, chunks - 1 do passes_apart[#passes_apart + 1] = m // pp * round + c * pp + m % pp end
+    end
+    -- Call body(k) for the rounds of a phase; equal rounds become loops. The last round stands alone.
     local function each(from, to, forth, back, messages, body)
-      local alone, alike = { to }, nil
-      for _, m in ipairs(apart) do
-        for c = 0, chunks - 1 do
-          local k = m // pp * round + c * pp + m % pp
-          alone[#alone + 1] = k - (forth or back)
-          alone[#alone + 1] = back and k - back
-        end
-      end
-      table.sort(alone)
-      if t.differ then
+      local alike
+      if differ then
         -- Return how many rounds remain until a round whose pass, or the pass after it, is of another chunk.
         local function left(k, distance)
           local at = distance and (k + distance) % pp or 0
           return at == pp - 1 and 1 or pp - 1 - at
         end
         function alike(k)
-          local key = forth and t.like[chunk(k + forth, true)] or 0
-          if back then key = key * chunks + t.like[chunk(k + back, false)] end
+          local key = forth and like[chunk(k + forth, true)] or 0
+          if back then key = key * chunks + like[chunk(k + back, false)] end
           local up, below, down, above = messages(k)
           key = key << 4 | (up and 8 or 0) | (below and 4 or 0) | (down and 2 or 0) | (above and 1 or 0)
           return key, k + math.min(left(k, forth), left(k, back))
         end
       end
-      model.each(s, from, to, alone, body, alike, round)
+      model.each(s, from, to, alone(passes_apart, forth, back, to), body, alike, round)
     end
     if not first then exchange(false, true) end
     each(0, warm - 1, 0, nil, warming, function(k)

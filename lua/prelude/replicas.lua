@@ -43,8 +43,8 @@ local function parameters_of(x, chunk)
     list[#list + 1] = { key = key, size = n, layer = layer }
   end
   local function bias(list, key, n) if v.bias then add(list, key, n) end end
-  local function row_bias(key)
-    bias(dense, key, h)
+  local function row_bias(key, list)
+    bias(list or dense, key, h)
     whole = whole + (v.bias and x.sp and h or 0)
   end
   local function norm(key, n, is_summed)
@@ -91,12 +91,12 @@ local function parameters_of(x, chunk)
     if v.has_experts(i) then -- transformer/moe: router.py, experts.py, shared_experts.py
       add(dense, "router", v.experts * h)
       bias(dense, "router", v.experts)
-      whole = whole + (x.sp and v.experts * h or 0)
+      whole = whole + (x.sp and v.experts * (h + (v.bias and 1 or 0)) or 0)
       for _ = 1, v.experts // x.ep do
         add(expert, "experts", h * moe_ffn * matrices // x.etp)
         bias(expert, "experts", moe_ffn * matrices // x.etp)
         add(expert, "experts", moe_ffn * h // x.etp)
-        bias(expert, "experts", h)
+        row_bias("experts", expert)
       end
       if v.shared_ffn then
         add(dense, "shared1", h * v.shared_ffn * matrices // tp)
@@ -110,13 +110,13 @@ local function parameters_of(x, chunk)
     end
   end
   for i = x.begin(chunk), x.begin(chunk) + x.layers_of(chunk) - 1 do
-    layer = i
+    layer = i - x.begin(chunk)
     add_layer(i)
   end
   layer = nil
   if x.has_norm(chunk) then norm "last norm" end
   for i = v.layers, v.layers + deeper - 1 do -- transformer/multi_token_prediction.py
-    layer = i
+    layer = i - x.begin(chunk)
     norm "join norm"
     norm "join norm"
     add(dense, "join", 2 * h * h // tp)
@@ -138,17 +138,17 @@ local function new_replicas(x)
   local roles = { dense = several and "shards" or "dp", expert = several and "expert_shards" or "expert_dp" }
   local out, chunk = { whole = 0, dense = 0, expert = 0 }, {}
 
-  -- Each bucket counts the parameters that it waits for. Only the first chunk of the first stage has a limit. All
-  -- buckets of another chunk are reduced together (DDP's disable_bucketing). Of the layers in a bucket, the gradients
-  -- of the first one come last: only such a layer starts calls, and is in `apart`.
-  for c = 0, x.chunks - 1 do
+  -- Return the parameters and buckets of a chunk. Each bucket counts the parameters that it waits for. Only the first
+  -- chunk of the first stage has a limit. All buckets of another chunk are reduced together (DDP's disable_bucketing).
+  -- Of the layers in a bucket, the gradients of the first one come last: only such a layer starts calls, and is in
+  -- `apart`.
+  local function describe(c)
     local parameters, whole = parameters_of(x, c)
-    local one = { parameters = parameters, buckets = {}, of = {}, apart = {} }
-    chunk[c], out.whole = one, out.whole + whole
+    local one = { parameters = parameters, buckets = {}, of = {}, apart = {}, whole = whole, dense = 0, expert = 0 }
     local cuts = x.is_first(c) and v.overlap.gradients
     local limit = cuts and (v.bucket or math.max(40000000, 1000000 * x.replicas)) or nil
     for _, kind in ipairs { "dense", "expert" } do
-      for _, p in ipairs(parameters[kind]) do out[kind] = out[kind] + p.size end
+      for _, p in ipairs(parameters[kind]) do one[kind] = one[kind] + p.size end
       local role, last = roles[kind], nil
       local to = sharded and 128 // model.gcd(128, size(role)) * size(role) or nil
       for _, part in ipairs(cut(parameters[kind], limit, to)) do
@@ -158,21 +158,28 @@ local function new_replicas(x)
         end
         table.insert(last.sizes, part.size)
         table.move(part.parameters, 1, #part.parameters, #last.parameters + 1, last.parameters)
-        one.apart[part.parameters[#part.parameters].layer or 0] = true
+        local layer = part.parameters[#part.parameters].layer
+        if layer then one.apart[layer] = true end
       end
     end
     for _, bucket in ipairs(travel ~= s and one.buckets or {}) do -- these matter if calls overlap with computes
       for _, p in ipairs(bucket.parameters) do
         if not p.layer or one.apart[p.layer] then
-          local key = (p.layer or "") .. p.key
+          local key = (p.layer and x.begin(c) + p.layer or "") .. p.key
           one.of[key] = one.of[key] or {}
           table.insert(one.of[key], bucket)
           bucket.left = bucket.left + 1
         end
       end
     end
+    return one
   end
-  function out.apart(c) return chunk[c].apart end
+  for c = 0, x.chunks - 1 do
+    local one = travel == s and chunk[x.like[c]] or describe(c) -- a bucket whose calls overlap counts for itself
+    chunk[c] = one
+    for _, what in ipairs { "whole", "dense", "expert" } do out[what] = out[what] + one[what] end
+  end
+  function out.is_apart(c, i) return chunk[c].apart[i - x.begin(c)] end
 
   -- Make the calls of a bucket, one for each of its sizes: out.reduce sums its gradients over the replicas, out.gather
   -- gathers its new weights (start_grad_sync, start_param_sync).
@@ -231,7 +238,7 @@ local function new_replicas(x)
   function out.each_shard(c, i, body)
     for _, kind in ipairs { "dense", "expert" } do
       local n = 0
-      for _, p in ipairs(chunk[c].parameters[kind]) do n = n + (p.layer == i and p.size or 0) end
+      for _, p in ipairs(chunk[c].parameters[kind]) do n = n + (p.layer == i - x.begin(c) and p.size or 0) end
       if n > 0 and group(roles[kind]) then body { role = roles[kind], sizes = { n } } end
     end
   end

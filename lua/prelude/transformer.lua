@@ -7,20 +7,15 @@
 --   [Z]  Rajbhandari et al. 2020, arXiv 1910.02054: what ZeRO shards, and its bytes (sections 5 and 7)
 
 local core, shared, model, run_pipeline = ...
-local multiple, new_replicas, parameters_of = model.multiple, core.library("replicas", model)
+local multiple, words, new_replicas, parameters_of = model.multiple, model.words, core.library("replicas", model)
 
 local norms = { layer = "layer", rms = "rms", LayerNorm = "layer", RMSNorm = "rms" }
 local positions = { learned = "learned", rope = "rope", none = "none", learned_absolute = "learned" }
-local recomputes = { none = "none", selective = "selective", full = "full" }
-local schedules = { ["1f1b"] = "1f1b", gpipe = "gpipe", zero_bubble = "zero_bubble" }
-local kinds = { norm = norms, positions = positions, recompute = recomputes, schedule = schedules,
-                transformer_impl = { ["local"] = "local", transformer_engine = "transformer_engine" },
-                fp8 = { e4m3 = "e4m3", hybrid = "hybrid" },
-                dispatcher = { alltoall = "alltoall", allgather = "allgather" } }
-local usual = { hidden = 4096, heads = 32, vocab = 51200, seq = 2048, micro_batch = 1, tied = true,
-                gated = false, norm = "layer", positions = "learned", dispatcher = "alltoall",
-                moe_every = 1, load = 1, qk_pos_emb_head_dim = 64,
-                recompute = "none", schedule = "1f1b", weight_type = "bf16",
+local kinds = { norm = norms, positions = positions, recompute = words "none selective full",
+                schedule = words "1f1b gpipe zero_bubble", transformer_impl = words "local transformer_engine",
+                fp8 = words "e4m3 hybrid", dispatcher = words "alltoall allgather" }
+local usual = { tied = true, gated = false, norm = "layer", positions = "learned", dispatcher = "alltoall",
+                moe_every = 1, load = 1, qk_pos_emb_head_dim = 64, recompute = "none", schedule = "1f1b",
                 grad_type = "fp32", mtp_num_layers = 0, transformer_impl = "transformer_engine" }
 
 -- Read arguments of Megatron-LM that mean the opposite of a parameter, or only a part of it.
@@ -29,10 +24,10 @@ local function read_arguments(v, instances, refuse)
   if v.untie_embeddings_and_output_weights then v.tied = false end
   if v.disable_bias_linear then v.bias = false end
   if v.use_distributed_optimizer then v.zero = math.max(v.zero, 1) end
-  local words, all = v.overlap, { gradients = v.overlap_grad_reduce, weights = v.overlap_param_gather }
-  if words == true then words = { "gradients", v.zero > 0 and "weights" or nil } end
-  if words and type(words) ~= "table" then words = { words } end
-  for _, list in ipairs(words or {}) do
+  local given, all = v.overlap, { gradients = v.overlap_grad_reduce, weights = v.overlap_param_gather }
+  if given == true then given = { "gradients", v.zero > 0 and "weights" or nil } end
+  if given and type(given) ~= "table" then given = { given } end
+  for _, list in ipairs(given or {}) do
     for word in string.gmatch(tostring(list), "[^,]+") do
       if word ~= "gradients" and word ~= "weights" then
         refuse("overlap is gradients, weights, or both with a comma, not %s", shared.show(list))
@@ -69,13 +64,13 @@ local function check(v, tp, pp, cp, ep, etp, refuse)
   if v.zero > 3 then refuse("zero is 0 to 3, not %d; nearest is 3", v.zero) end
   if v.load <= 0 then refuse("load is above 0, not %.14g; 1 would do", v.load) end
   if not v.experts or v.moe_every > 1 or v.dense_layers then multiple(refuse, "ffn", v.ffn, tp, "tp") end
-  local by, words = 1, {}
-  if cp > 1 then by, words = 2 * cp, { "2", "cp" } end -- each rank has two pieces, to balance causal attention
+  local by, of = 1, {}
+  if cp > 1 then by, of = 2 * cp, { "2", "cp" } end -- each rank has two pieces, to balance causal attention
   if v.sequence_parallel and tp > 1 then
-    if cp > 1 and tp % 2 == 0 then by, words = cp, { "cp" } end -- tp has the factor 2
-    by, words[#words + 1] = by * tp, "tp"
+    if cp > 1 and tp % 2 == 0 then by, of = cp, { "cp" } end -- tp has the factor 2
+    by, of[#of + 1] = by * tp, "tp"
   end
-  multiple(refuse, "seq", v.seq, by, table.concat(words, " x "))
+  multiple(refuse, "seq", v.seq, by, table.concat(of, " x "))
   if v.experts then
     multiple(refuse, "experts", v.experts, ep, "ep")
     if v.topk > v.experts then
@@ -134,6 +129,10 @@ local function split_layers(v, pp, chunks, refuse)
   if first then multiple(refuse, "first_stage_layers", first, chunks, "interleave") end
   if last then multiple(refuse, "last_stage_layers", last, chunks, "interleave") end
   local ends, stages = (first or 0) + (last or 0), pp - (first and 1 or 0) - (last and 1 or 0)
+  if stages == 0 and chunks > 1 then
+    refuse("first_stage_layers and last_stage_layers with interleave %d need a stage between these two; pp=3 would do",
+      chunks)
+  end
   local each = stages * chunks -- the number of layers between the ends is a multiple of this; 0: none there
   local rest = v.layers - ends
   if stages == 0 and rest ~= 0 or stages > 0 and (rest < each or rest % each ~= 0) then
@@ -260,6 +259,15 @@ function M.step(s, p, families, defaults, own, where)
     return layers_of(chunk) > 0 and begin(chunk) + layers_of(chunk) == v.layers
   end
 
+  -- Find for each chunk the first chunk that has equal modules, and so makes the same calls.
+  local first_of, like = {}, {}
+  for c = 0, chunks - 1 do
+    local kind = (is_first(c) and "first" or "") .. (is_last(c) and "last" or "") .. (has_norm(c) and "norm" or "")
+    for i = begin(c), begin(c) + layers_of(c) - 1 do kind = kind .. (has_experts(i) and "e" or "d") end
+    first_of[kind] = first_of[kind] or c
+    like[c] = first_of[kind]
+  end
+
   local sharded, instances = v.zero > 0, size "instances"
   local beside = (v.overlap.gradients or v.overlap.weights) and "data" -- the stream of calls that overlap with computes
   local travel = beside and s:on(beside) or s
@@ -267,7 +275,7 @@ function M.step(s, p, families, defaults, own, where)
     s = s, v = v, group = group, size = size, tp = tp, pp = pp, ep = ep, etp = etp, apart = ep > 1, chunks = chunks,
     replicas = dp,
     layers_of = layers_of, begin = begin, is_first = is_first, is_last = is_last, has_norm = has_norm,
-    sharded = sharded, instances = instances, travel = travel, sp = sp,
+    sharded = sharded, instances = instances, travel = travel, sp = sp, like = like,
   }
   local function nothing() end
   local use, ready = nothing, nothing
@@ -366,6 +374,8 @@ function M.step(s, p, families, defaults, own, where)
   -- router's counts: router.py. With dropless experts the bytes after the first exchange depend on the data: `load`.
   local tokens, over_ep, over_etp, over_both = b * q // cut, group "ep", group "expert_tp", group "tp_ep"
   local routed = v.experts and tokens * v.topk
+  -- all experts have an equal capacity: transformer/moe/moe_utils.py, get_capacity
+  if routed and not v.dropless then routed = (routed + v.experts - 1) // v.experts * v.experts end
   local loaded = routed and (v.dropless and math.floor(routed * v.load) or routed)
   local all = size "tp_ep"
   local function experts(i, again)
@@ -467,7 +477,7 @@ function M.step(s, p, families, defaults, own, where)
     local step, k = backward and -1 or 1, 0
     while k < left do
       local i, n = from + step * k, 1
-      if beside_them and replicas.apart(c)[i] then
+      if beside_them and replicas.is_apart(c, i) then
         pass(c, i)
       elseif beside_them then
         once(has_experts(i) or false, pass, c, i)
@@ -619,17 +629,9 @@ function M.step(s, p, families, defaults, own, where)
   local apart = {}
   if v.zero < 3 and v.overlap.weights and sharded then apart[1] = 0 end
   if v.zero < 3 and v.overlap.gradients then apart[#apart + 1] = microbatches - 1 end
-  -- Find for each chunk the first chunk whose passes make the same calls, and whether there are different chunks.
-  local first_of, like, differ = {}, {}, false
-  for c = 0, chunks - 1 do
-    local kind = (is_first(c) and "first" or "") .. (is_last(c) and "last" or "")
-    for i = begin(c), begin(c) + layers_of(c) - 1 do kind = kind .. (has_experts(i) and "e" or "d") end
-    first_of[kind] = first_of[kind] or c
-    like[c], differ = first_of[kind], differ or first_of[kind] > 0
-  end
   run_pipeline(s, { stage = stage, pp = pp, microbatches = microbatches, chunks = chunks, schedule = v.schedule,
                     line = line, forward = forward, backward = backward, weights = delayed and weights,
-                    beside = next_to, apart = apart, one_by_one = v.overlap_p2p, like = like, differ = differ })
+                    beside = next_to, apart = apart, one_by_one = v.overlap_p2p, like = like })
 
   -- After the last backward pass: distributed/finalize_model_grads.py.
   s:mark "optimizer"

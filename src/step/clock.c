@@ -121,14 +121,6 @@ bool mgrid_step_clock_every(const step_executor *m) {
   return m->clock->records && m->clock->records->n < m->clock->records->every;
 }
 
-void mgrid_step_clock_began(step_executor *m, int32_t cursor) {
-  m->clock->began[cursor] = m->clock->now;
-}
-int64_t mgrid_step_clock_now(const step_executor *m) { return m->clock->now; }
-int64_t mgrid_step_clock_left(const step_executor *m, int64_t until) {
-  return until > m->clock->now ? until - m->clock->now : 0;
-}
-
 void mgrid_step_clock_move(step_executor *m, int32_t cursor, uint32_t node, int64_t takes,
                            int32_t by) {
   step_busy *b = &m->clock->busy[cursor];

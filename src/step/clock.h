@@ -45,17 +45,13 @@ int32_t mgrid_step_clock_next(step_executor *m);
 /* Return whether each iteration should still be recorded: there are few records so far. */
 bool mgrid_step_clock_every(const step_executor *m);
 
-void mgrid_step_clock_began(step_executor *m, int32_t cursor);
 /* Begin the cursor's operation, a compute or a whole loop. */
 void mgrid_step_clock_work(step_executor *m, int32_t cursor);
 /* Begin to move a part of the operation. `by`: the type that came last. */
 void mgrid_step_clock_move(step_executor *m, int32_t cursor, uint32_t node, int64_t takes,
                            int32_t by);
-/* Return how long a call takes that meets now in these posts; return the time from now until
-** `until`. */
+/* Return how long a call takes that meets now in these posts. */
 int64_t mgrid_step_clock_cost(const step_executor *m, const step_post *posts, uint32_t n);
-int64_t mgrid_step_clock_left(const step_executor *m, int64_t until);
-int64_t mgrid_step_clock_now(const step_executor *m);
 /* Return whether a loop counts as one operation of its stream: its entries are work of this rank
 ** alone, or calls with ranks that come at the same time. */
 bool mgrid_step_clock_whole(const step_stops *w, uint32_t loop);

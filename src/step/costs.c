@@ -145,6 +145,13 @@ static mgrid_status read_positive(const json_t *all, const char *key, double *ou
   return *out = x, MGRID_OK;
 }
 
+/* Return the kind of the call with this name; STEP_CALLS: none has it. */
+static step_kind kind_of(const char *name) {
+  int kind = 0;
+  while (kind < STEP_CALLS && strcmp(mgrid_step_rows[kind].name, name) != 0) kind++;
+  return (step_kind)kind;
+}
+
 static mgrid_status add_rates(step_costs *k, step_kind kind, int level, const json_t *list,
                               const char *name, mgrid_error *err) {
   double before = 0;
@@ -169,24 +176,20 @@ static mgrid_status add_rates(step_costs *k, step_kind kind, int level, const js
 ** operation or every level. */
 static mgrid_status read_rates(const mgrid_machine_model *m, const json_t *all, step_costs *k,
                                mgrid_error *err) {
-  const char *names[STEP_KINDS], *name, *where;
-  size_t n = 0;
+  const char *names[STEP_CALLS], *name, *where;
   json_t *levels, *list;
 
-  for (int i = 0; i < STEP_KINDS; i++)
-    if (mgrid_step_rows[i].role == STEP_TOGETHER || mgrid_step_rows[i].role == STEP_POINT)
-      names[n++] = mgrid_step_rows[i].name;
+  for (int i = 0; i < STEP_CALLS; i++) names[i] = mgrid_step_rows[i].name;
   if (all && !json_is_object(all)) return costs_refuse("efficiency", "an object by operation", err);
   json_object_foreach((json_t *)(uintptr_t)all, name, levels) {
-    int kind = 0;
-    while (kind < STEP_KINDS && strcmp(mgrid_step_rows[kind].name, name) != 0) kind++;
-    if (kind == STEP_KINDS && strcmp(name, "*") != 0)
-      return costs_unknown("operation", name, names, n, err);
+    bool any = strcmp(name, "*") == 0;
+    step_kind kind = any ? STEP_KINDS : kind_of(name);
+    if (kind == STEP_CALLS) return costs_unknown("operation", name, names, STEP_CALLS, err);
     if (!json_is_object(levels)) return costs_refuse(name, "an object by level", err);
     json_object_foreach(levels, where, list) {
       int level = -1;
       mgrid_status s = strcmp(where, "*") == 0 ? MGRID_OK : costs_level_of(m, where, &level, err);
-      if (!s) s = add_rates(k, (step_kind)kind, level, list, name, err);
+      if (!s) s = add_rates(k, kind, level, list, name, err);
       if (s) return s;
     }
   }
@@ -209,9 +212,8 @@ static mgrid_status read_measured(const mgrid_machine_model *m, const json_t *al
     const char *name = json_string_value(json_array_get(one, 0)),
                *level = json_string_value(json_array_get(one, 1));
     step_measured *x = &list[i];
-    int kind = 0;
-    while (kind < STEP_KINDS && (!name || strcmp(mgrid_step_rows[kind].name, name) != 0)) kind++;
-    x->kind = (step_kind)kind, x->members = json_number_value(json_array_get(one, 2));
+    x->kind = name ? kind_of(name) : STEP_CALLS;
+    x->members = json_number_value(json_array_get(one, 2));
     x->bytes = json_number_value(json_array_get(one, 3)),
     x->seconds = json_number_value(json_array_get(one, 4));
     if (json_array_size(one) != 5 || !level || !(x->members >= 2) || !(x->bytes > 0)
@@ -252,15 +254,17 @@ static mgrid_status read_costs(const mgrid_machine_model *m, const json_t *all, 
     while (i < KEYS && strcmp(keys[i], key) != 0) i++;
     if (i == KEYS) return costs_unknown("key", key, keys, KEYS, err);
   }
-  mgrid_status s = read_positive(all, "flops", &k->flops, err);
+  const struct {
+    const char *key;
+    double *to;
+  } numbers[] = { { "flops", &k->flops },       { "start", &k->start },   { "memory", &k->memory },
+                  { "capacity", &k->capacity }, { "beside", &k->beside }, { "error", &k->error },
+                  { "call", &k->call } };
+  mgrid_status s = MGRID_OK;
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers && !s; i++)
+    s = read_positive(all, numbers[i].key, numbers[i].to, err);
   const json_t *latency = json_object_get(all, "latency"), *nvlink = json_object_get(all, "nvlink"),
                *nvls = json_object_get(all, "nvls"), *source = json_object_get(all, "source");
-  if (!s) s = read_positive(all, "start", &k->start, err);
-  if (!s) s = read_positive(all, "memory", &k->memory, err);
-  if (!s) s = read_positive(all, "capacity", &k->capacity, err);
-  if (!s) s = read_positive(all, "beside", &k->beside, err);
-  if (!s) s = read_positive(all, "error", &k->error, err);
-  if (!s) s = read_positive(all, "call", &k->call, err);
   if (!s && nvlink && !json_is_string(nvlink))
     s = costs_refuse("nvlink", "the name of a level", err);
   if (!s && nvlink) s = costs_level_of(m, json_string_value(nvlink), &k->nvlink, err);

@@ -17,7 +17,7 @@ enum { LONG_LOOP = 4 }; /* loops with more iterations left may be skipped in par
 enum { CREATION = -2 };
 
 const step_program *mgrid_step_executor_program(const step_executor *m, int32_t type) {
-  return &m->step->program[m->step->class[m->types->type[type].class].program];
+  return mgrid_step_of_type(m->step, m->types, type);
 }
 
 step_stops mgrid_step_executor_stops(const step_executor *m, const step_cursor *c) {
@@ -34,56 +34,50 @@ step_stops mgrid_step_executor_stops(const step_executor *m, const step_cursor *
 
 /* ---------------------------------------------------------------- matches */
 
-static uint64_t executor_hash_of(int32_t circle, int32_t from, int32_t to) {
-  uint64_t x = ((uint64_t)(uint32_t)circle << 32 | (uint32_t)from) * UINT64_C(0x9E3779B97F4A7C15);
-  x = (x ^ x >> 31 ^ (uint32_t)to) * UINT64_C(0xC2B2AE3D27D4EB4F);
+static uint64_t executor_hash_of(const step_match *key) {
+  uint64_t x = ((uint64_t)(uint32_t)key->circle << 32 | (uint32_t)key->from)
+               * UINT64_C(0x9E3779B97F4A7C15);
+  x = (x ^ x >> 31 ^ (uint32_t)key->to) * UINT64_C(0xC2B2AE3D27D4EB4F);
   return x ^ x >> 29;
 }
 
-static int32_t executor_find(const step_executor *m, uint64_t hash, int32_t circle, int32_t from,
-                             int32_t to) {
+/* Return a match without posts, which says where the cursor's operation at an entry meets others: on
+** which circle, and for messages between which positions. */
+static step_match match_key(const step_executor *m, const step_cursor *c, uint32_t node) {
+  if (c->creates) return (step_match){ .circle = c->circle, .from = CREATION, .to = CREATION };
+  const step_node *n = &mgrid_step_executor_program(m, c->type)->node[node];
+  const step_type *t = &m->types->type[c->type];
+  step_match key = { .circle = t->circle[n->slot], .from = -1, .to = -1 };
+  if (n->kind == STEP_SEND) key.from = t->position[n->slot], key.to = (int32_t)n->number;
+  if (n->kind == STEP_RECV) key.from = (int32_t)n->number, key.to = t->position[n->slot];
+  return key;
+}
+
+static step_match *executor_find(const step_executor *m, const step_match *key) {
+  uint64_t hash = executor_hash_of(key);
   size_t at = 0;
   for (int32_t i; (i = mgrid_index_next(&m->matches, hash, &at)) >= 0;) {
-    const step_match *x = &m->match[i];
-    if (x->circle == circle && x->from == from && x->to == to) return i;
+    step_match *x = &m->match[i];
+    if (x->circle == key->circle && x->from == key->from && x->to == key->to) return x;
   }
-  return -1;
+  return NULL;
 }
 
-/* Set what identifies the match of a type's entry: the circle, and for messages the two
-** positions. */
-static void way_of(const step_executor *m, int32_t type, const step_node *n, int32_t *circle,
-                   int32_t *from, int32_t *to) {
-  const step_type *t = &m->types->type[type];
-  *circle = t->circle[n->slot];
-  *from = *to = -1;
-  if (n->kind == STEP_SEND) *from = t->position[n->slot], *to = (int32_t)n->number;
-  if (n->kind == STEP_RECV) *from = (int32_t)n->number, *to = t->position[n->slot];
-}
-
-static step_match *match_of(step_executor *m, const step_post *post, const step_node *n) {
-  int32_t circle, from = CREATION, to = CREATION;
-  if (post->cursor >= 0 && m->cursor[post->cursor].creates)
-    circle = m->cursor[post->cursor].circle;
-  else
-    way_of(m, post->type, n, &circle, &from, &to);
-  uint64_t hash = executor_hash_of(circle, from, to);
-  int32_t i = executor_find(m, hash, circle, from, to);
-  if (i >= 0) return &m->match[i];
+static step_match *match_of(step_executor *m, const step_post *post) {
+  step_match key = match_key(m, &m->cursor[post->cursor], post->node),
+             *found = executor_find(m, &key);
+  if (found) return found;
   if (!MGRID_GROW(m->match, m->nmatches, 1)
-      || !mgrid_index_put(&m->matches, hash, (int32_t)m->nmatches))
+      || !mgrid_index_put(&m->matches, executor_hash_of(&key), (int32_t)m->nmatches))
     return NULL;
-  m->match[m->nmatches] = (step_match){ circle, from, to, { 0, 0 }, { 0, 0 }, { NULL, NULL } };
+  m->match[m->nmatches] = key;
   return &m->match[m->nmatches++];
 }
 
 const step_match *mgrid_step_executor_match(const step_executor *m, const step_cursor *c,
                                             uint32_t node) {
-  int32_t circle = c->circle, from = CREATION, to = CREATION;
-  if (!c->creates)
-    way_of(m, c->type, &mgrid_step_executor_program(m, c->type)->node[node], &circle, &from, &to);
-  int32_t i = executor_find(m, executor_hash_of(circle, from, to), circle, from, to);
-  return i < 0 ? NULL : &m->match[i];
+  step_match key = match_key(m, c, node);
+  return executor_find(m, &key);
 }
 
 static void executor_push(step_executor *m, step_match *x, int side, step_post post) {
@@ -227,7 +221,7 @@ static void post_together(step_executor *m, step_post post, const step_node *n) 
     part_done(m, post.cursor);
     return;
   }
-  step_match *x = match_of(m, &post, n);
+  step_match *x = match_of(m, &post);
   bool after = x && is_after_part(m, x, &post);
   if (x) executor_push(m, x, after, post);
   m->failed |= !x;
@@ -255,7 +249,7 @@ static void post_together(step_executor *m, step_post post, const step_node *n) 
 
 static void post_point(step_executor *m, step_post post, const step_node *n) {
   int side = n->kind == STEP_RECV;
-  step_match *x = match_of(m, &post, n);
+  step_match *x = match_of(m, &post);
   bool sent = !side && m->rules == STEP_BLOCKING && n->bytes <= m->eager && m->eager > 0;
 
   if (!x) {
@@ -265,7 +259,8 @@ static void post_point(step_executor *m, step_post post, const step_node *n) {
   step_post other = x->nposts[!side] ? mgrid_step_posts(x, !side)[0] : (step_post){ -1, -1, 0, 0 };
   if (other.type >= 0 && !odd(m, side ? other : post, side ? post : other)) {
     int64_t time = takes(m, &post, 1);
-    if (m->clock && other.cursor < 0) time = mgrid_step_clock_left(m, other.ready);
+    if (m->clock && other.cursor < 0)
+      time = other.ready > m->clock->now ? other.ready - m->clock->now : 0;
     drop_first(m, x, !side);
     is_matched(m, other.cursor, other.node, time, post.type);
     is_matched(m, post.cursor, post.node, time, other.type);
@@ -274,7 +269,7 @@ static void post_point(step_executor *m, step_post post, const step_node *n) {
   step_post mine = post;
   int64_t time = sent ? takes(m, &post, 1) : 0;
   if (sent) mine.cursor = -1;
-  if (sent && m->clock) mine.ready = mgrid_step_clock_now(m) + time;
+  if (sent && m->clock) mine.ready = m->clock->now + time;
   executor_push(m, x, side, mine);
   if (sent) is_matched(m, post.cursor, post.node, time, post.type);
 }
@@ -365,7 +360,7 @@ static void advance(step_executor *m, int32_t cursor) {
   if (!in_turn(m, c)) return;
   c->posted = true;
   c->parts = 1;
-  if (m->clock) mgrid_step_clock_began(m, cursor);
+  if (m->clock) m->clock->began[cursor] = m->clock->now;
   if (n->kind == STEP_COMPUTE || n->kind == STEP_LOOP) { /* only with a clock */
     mgrid_step_clock_work(m, cursor);
     return;

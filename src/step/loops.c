@@ -18,7 +18,6 @@ static void measure(const step_program *p, const step_sizes *s, uint32_t from, u
 
   for (uint32_t i = from; i < end; i = p->node[i].end) {
     const step_node *n = &p->node[i];
-    step_role role = mgrid_step_rows[n->kind].role;
     if (n->kind == STEP_LOOP) {
       measure(p, s, i + 1, n->end, &s->leaves[i], &s->streams[i], &s->busy[i]);
       *leaves += n->number * s->leaves[i];
@@ -28,8 +27,8 @@ static void measure(const step_program *p, const step_sizes *s, uint32_t from, u
       ++*leaves;
       if (n->kind == STEP_HOST_WAIT)
         *streams = UINT32_MAX;
-      else if (role == STEP_TOGETHER || role == STEP_POINT || role == STEP_BLOCK
-               || n->kind == STEP_WAIT)
+      else if (n->kind < STEP_CALLS || n->kind == STEP_WAIT
+               || mgrid_step_rows[n->kind].role == STEP_BLOCK)
         *streams |= UINT32_C(1) << n->stream;
       else if (n->kind == STEP_COMPUTE)
         *busy |= UINT32_C(1) << n->stream;
@@ -82,9 +81,8 @@ static bool is_on(const step_stops *w, uint32_t i) {
 
 static bool is_stop(const step_stops *w, uint32_t i) {
   const step_node *n = &w->program->node[i];
-  step_role role = mgrid_step_rows[n->kind].role;
   if (w->only >= 0) return is_on(w, i);
-  if (role == STEP_TOGETHER || role == STEP_POINT || role == STEP_BLOCK
+  if (n->kind < STEP_CALLS || mgrid_step_rows[n->kind].role == STEP_BLOCK
       || (w->clock && n->kind == STEP_COMPUTE))
     return w->stream < 0 || n->stream == w->stream;
   if (w->stream < 0) return false; /* without streams no operation waits for a stream */

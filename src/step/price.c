@@ -19,12 +19,13 @@ typedef struct finding {
   const mgrid_step *s;
   const mgrid_machine_model *m;
   step_shapes *out;
-  int64_t world, most;            /* ranks; members of the largest group */
+  int64_t world;
   int32_t *members, *seen, *list; /* seen: by domain, members of the present group */
   int32_t *touched;
-  bool *by_position; /* by slot: messages go from position to position */
+  int32_t *in, *most; /* groups that leave a domain: of each rank; of its rank with the most */
+  bool *by_position;  /* by slot: messages go from position to position */
   step_budget *budget;
-  int32_t *leaving[MGRID_LEVELS_MAX]; /* by domain: groups of the family that leave it */
+  int32_t *leaving[MGRID_LEVELS_MAX]; /* by domain: groups of the family that leave it at once */
 } finding;
 
 /* Return the number of levels whose domains have several places. */
@@ -49,17 +50,33 @@ static void shapes_forget(finding *x, int32_t count) {
   for (int32_t i = 0; i < count; i++) x->seen[x->touched[i]] = 0;
 }
 
+/* A rank is in one call at a time. So if it is in several groups that leave its domain, only a
+** part of these groups is active at once. */
+static void share_turns(finding *x, size_t level) {
+  for (int64_t d = 0; d < x->out->domains[level]; d++) {
+    int32_t *leaving = &x->leaving[level][d], turns = x->most[d];
+    if (turns > 1) *leaving = (*leaving + turns - 1) / turns;
+    x->most[d] = 0;
+  }
+  memset(x->in, 0, (size_t)x->world * sizeof *x->in);
+}
+
 static void shapes_count_leaving(finding *x, const mgrid_family *f) {
   for (size_t l = 0; l < wide_levels(x->m); l++) {
     memset(x->leaving[l], 0, (size_t)(x->out->domains[l] + 1) * sizeof *x->leaving[l]);
     for (int64_t g = 0; g < f->count; g++) {
-      int64_t n = f->size >= 0 ? f->size : f->form->size(f, g);
+      int64_t n = mgrid_family_size(f, g);
       if (!mgrid_spend(&x->budget->work, 1 + n / 8)) return;
       mgrid_family_group(f, g, x->members);
       int32_t count = touch(x, l, n);
       for (int32_t i = 0; i < count && count > 1; i++) x->leaving[l][x->touched[i]]++;
       shapes_forget(x, count);
+      for (int64_t i = 0; i < n && f->overlapping && count > 1; i++) {
+        int32_t rank = x->members[i], *most = &x->most[x->out->domain[l][rank]];
+        if (++x->in[rank] > *most) *most = x->in[rank];
+      }
     }
+    if (f->overlapping) share_turns(x, l);
   }
 }
 
@@ -108,16 +125,13 @@ static bool find_shapes(finding *x, size_t slot, step_lists *shapes, int32_t *of
   memset(of, -1, (size_t)x->world * sizeof *of);
   shapes_count_leaving(x, f);
   for (int64_t g = 0; g < f->count; g++) {
-    int64_t n = f->size >= 0 ? f->size : f->form->size(f, g), group, position;
+    int64_t n = mgrid_family_size(f, g);
     if (!mgrid_spend(&x->budget->work, 1 + n / 4)) return true;
     mgrid_family_group(f, g, x->members);
     int32_t shape = mgrid_step_lists_put(shapes, x->list, shapes_describe(x, n, ordered));
     if (shape < 0) return false;
     for (int64_t i = 0; i < n; i++)
-      if (!f->overlapping
-          || (f->form->locate(f, x->members[i], x->s->slot[slot].nth, &group, &position)
-              && group == g))
-        of[x->members[i]] = shape;
+      if (mgrid_step_has(x->s, slot, x->members[i], g)) of[x->members[i]] = shape;
   }
   return true;
 }
@@ -151,18 +165,16 @@ static bool shapes_prepare(finding *x) {
     x->leaving[l] = malloc((size_t)(x->out->domains[l] + 1) * sizeof *x->leaving[l]);
     if (!x->leaving[l]) return false;
   }
-  x->most = 1;
-  for (size_t i = 0; i < x->s->nslots; i++) {
-    int64_t size = x->s->plan->content.entry[x->s->slot[i].entry].family->max_size;
-    if (size > x->most) x->most = size;
-  }
-  x->members = malloc((size_t)x->most * sizeof *x->members);
-  x->touched = malloc((size_t)x->most * sizeof *x->touched);
-  x->list = malloc((size_t)(x->most + 4) * x->m->ntiers * sizeof *x->list + sizeof *x->list);
+  size_t group = (size_t)mgrid_step_largest(x->s);
+  x->members = malloc(group * sizeof *x->members);
+  x->touched = malloc(group * sizeof *x->touched);
+  x->list = malloc((group + 4) * x->m->ntiers * sizeof *x->list + sizeof *x->list);
   x->seen = calloc((size_t)most + 1, sizeof *x->seen);
+  x->most = calloc((size_t)most + 1, sizeof *x->most);
+  x->in = calloc((size_t)x->world, sizeof *x->in);
   x->by_position = malloc(x->s->nslots + 1);
   if (x->by_position) mgrid_step_by_position(x->s, x->by_position);
-  return x->by_position && x->members && x->touched && x->list && x->seen;
+  return x->by_position && x->members && x->touched && x->list && x->seen && x->most && x->in;
 }
 
 static void free_shapes(step_shapes *x) {
@@ -213,6 +225,8 @@ static mgrid_status price_shapes_of(const mgrid_step *s, const mgrid_machine_mod
   free(x.touched);
   free(x.list);
   free(x.seen);
+  free(x.most);
+  free(x.in);
   free(x.by_position);
   free(of);
   free(apart);
@@ -249,6 +263,8 @@ typedef struct adding {
   sent *sent;                    /* [types * slots] */
   peer *peer;                    /* by type */
   size_t *first;                 /* [types + 1]: where the peers of a type begin */
+  step_family_price *family;     /* [entries]: of all types so far */
+  double *seconds;               /* [entries]: in calls of the present type */
   double *out[MGRID_LEVELS_MAX]; /* bytes that leave each domain */
   int32_t *members, *here;       /* here: by domain, members of the present group */
   bool failed;
@@ -278,6 +294,14 @@ static void add_program(adding *x, int32_t type, const step_program *p, uint32_t
       add_program(x, type, p, i + 1, n->end,
                   n->kind == STEP_LOOP ? often * (double)n->number : often);
     if (n->slot < 0) continue;
+    int32_t entry = x->p->s->slot[n->slot].entry;
+    step_family_price *f = &x->family[entry];
+    step_way way = mgrid_step_way_of(x->p, type, n, n->bytes);
+    double took = often * way.seconds;
+    x->seconds[entry] += took;
+    if (*way.algorithm && took >= f->most[n->kind])
+      f->most[n->kind] = took, f->way[n->kind] = way.algorithm;
+
     sent *s = &x->sent[(size_t)type * x->slots + (size_t)n->slot];
     double size = (double)t->circle[t->type[type].circle[n->slot]].size,
            bytes = often * (double)n->bytes;
@@ -289,10 +313,7 @@ static void add_program(adding *x, int32_t type, const step_program *p, uint32_t
     switch (o->travel) {
     case STEP_AROUND: s->ring += (size - 1) / size * bytes; break;
     case STEP_AROUND_TWICE:
-      s->ring += bytes
-                 * (strcmp(mgrid_step_way_of(x->p, type, n, n->bytes).algorithm, "nvls") == 0
-                        ? 1
-                        : 2 * (size - 1) / size);
+      s->ring += bytes * (strcmp(way.algorithm, "nvls") == 0 ? 1 : 2 * (size - 1) / size);
       break;
     case STEP_ALONG: s->chain += bytes; break;
     case STEP_PAIRS: s->pairs += bytes / size; break;
@@ -320,23 +341,13 @@ static void add_way(adding *x, int32_t a, int32_t b, double calls, double bytes,
   }
 }
 
-/* Whether a rank, if it may be in several groups, has this one in the slot. */
-static bool has_group(const adding *x, const mgrid_family *f, int64_t g, size_t slot,
-                      int32_t rank) {
-  int64_t group, position;
-
-  return !f->overlapping
-         || (f->form->locate(f, rank, x->p->s->slot[slot].nth, &group, &position) && group == g);
-}
-
 /* Add what each member sends to all others. */
-static void add_pairs(adding *x, const mgrid_family *f, int64_t g, size_t slot, int64_t n,
-                      step_crossing *to) {
+static void add_pairs(adding *x, int64_t g, size_t slot, int64_t n, step_crossing *to) {
   for (size_t l = 0; l < x->levels; l++) {
     for (int64_t i = 0; i < n; i++) x->here[domain_of(&x->p->shapes, x->p->m, l, x->members[i])]++;
     for (int64_t i = 0; i < n; i++) {
       int32_t rank = x->members[i], d = domain_of(&x->p->shapes, x->p->m, l, rank);
-      if (!has_group(x, f, g, slot, rank)) continue;
+      if (!mgrid_step_has(x->p->s, slot, rank, g)) continue;
       double bytes = x->sent[(size_t)x->p->types.of[rank] * x->slots + slot].pairs
                      * (double)(n - x->here[d]);
       x->out[l][d] += bytes;
@@ -348,7 +359,7 @@ static void add_pairs(adding *x, const mgrid_family *f, int64_t g, size_t slot, 
 }
 
 static void add_group(adding *x, const mgrid_family *f, int64_t g, size_t slot, step_crossing *to) {
-  int64_t n = f->size >= 0 ? f->size : f->form->size(f, g);
+  int64_t n = mgrid_family_size(f, g);
   const int32_t *r = x->members;
   double calls = 0;
   bool pairs = false;
@@ -358,7 +369,7 @@ static void add_group(adding *x, const mgrid_family *f, int64_t g, size_t slot, 
   for (int64_t i = 0; i < n; i++) {
     int32_t type = x->p->types.of[r[i]];
     if (!mgrid_spend(&x->budget->work, 1 + (int64_t)(x->first[type + 1] - x->first[type]))) return;
-    if (!has_group(x, f, g, slot, r[i])) continue;
+    if (!mgrid_step_has(x->p->s, slot, r[i], g)) continue;
     const sent *s = &x->sent[(size_t)type * x->slots + slot];
     shape = x->p->shapes.of[(size_t)type * x->slots + slot];
     calls = s->calls, pairs |= s->pairs > 0;
@@ -371,7 +382,7 @@ static void add_group(adding *x, const mgrid_family *f, int64_t g, size_t slot, 
               q->bytes, to);
     }
   }
-  if (pairs) add_pairs(x, f, g, slot, n, to);
+  if (pairs) add_pairs(x, g, slot, n, to);
   for (size_t l = 0; l < x->levels && shape >= 0; l++)
     if (x->p->shapes.shape[shape].at[l].domains > 1) to[l].calls += calls;
 }
@@ -396,16 +407,21 @@ static void find_busiest(const adding *x, const int64_t *domains, step_busiest *
   }
 }
 
-/* Set crossing[entries * levels], and the busiest link. */
-static mgrid_status links_of(const step_pricing *p, step_budget *b, step_crossing *crossing,
-                             step_busiest *busiest, mgrid_error *err) {
+/* Add up the programs: set the times of the families, what they send over each level, and the
+** busiest link. */
+static mgrid_status links_of(step_price *price, step_budget *b, mgrid_error *err) {
+  const step_pricing *p = &price->by;
   const mgrid_step *s = p->s;
+  size_t entries = s->plan->content.nentries;
   int64_t world = s->plan->content.world, domains[MGRID_LEVELS_MAX], most = world;
-  adding x = { .p = p, .budget = b, .slots = s->nslots, .levels = p->m->ntiers };
+  adding x = {
+    .p = p, .budget = b, .slots = s->nslots, .levels = p->m->ntiers, .family = price->family
+  };
 
   x.sent = calloc(p->types.n * s->nslots + 1, sizeof *x.sent);
   x.first = calloc(p->types.n + 1, sizeof *x.first);
-  x.failed = !x.sent || !x.first;
+  x.seconds = malloc((entries + 1) * sizeof *x.seconds);
+  x.failed = !x.sent || !x.first || !x.seconds;
   for (size_t l = 0; l < x.levels && !x.failed; l++) {
     domains[l] = l + 1 < x.levels ? p->shapes.domains[l] : world;
     most = domains[l] > most ? domains[l] : most;
@@ -416,21 +432,25 @@ static mgrid_status links_of(const step_pricing *p, step_budget *b, step_crossin
   x.here = calloc((size_t)most + 1, sizeof *x.here);
   x.failed |= !x.members || !x.here;
   for (size_t t = 0; t < p->types.n && !x.failed; t++) {
-    const step_program *of = &s->program[s->class[p->types.type[t].class].program];
+    const step_program *of = mgrid_step_of_type(s, &p->types, (int32_t)t);
+    memset(x.seconds, 0, entries * sizeof *x.seconds);
     add_program(&x, (int32_t)t, of, 0, (uint32_t)of->n, 1);
     x.first[t + 1] = x.npeers;
+    for (size_t i = 0; i < entries; i++)
+      if (x.seconds[i] > x.family[i].seconds) x.family[i].seconds = x.seconds[i];
   }
   for (size_t i = 0; i < s->nslots && !x.failed; i++) {
     const mgrid_family *f = s->plan->content.entry[s->slot[i].entry].family;
-    step_crossing *to = crossing + (size_t)s->slot[i].entry * x.levels;
+    step_crossing *to = price->crossing + (size_t)s->slot[i].entry * x.levels;
     for (int64_t g = 0, n = used(&x, i) ? f->count : 0; g < n && mgrid_spend(&b->work, 1); g++)
       add_group(&x, f, g, i, to);
   }
-  if (!x.failed) find_busiest(&x, domains, busiest);
+  if (!x.failed) find_busiest(&x, domains, &price->busiest);
   for (size_t l = 0; l < x.levels; l++) free(x.out[l]);
   free(x.sent);
   free(x.peer);
   free(x.first);
+  free(x.seconds);
   free(x.members);
   free(x.here);
   mgrid_step_lists_free(&x.known);
@@ -453,53 +473,9 @@ void mgrid_step_records_free(step_records *r) {
 void mgrid_step_price_free(step_price *p) {
   free_shapes(&p->by.shapes);
   mgrid_step_types_free(&p->by.types);
-  free(p->use);
   free(p->family);
   free(p->crossing);
   memset(p, 0, sizeof *p);
-}
-
-/* --------------------------------------------------------------- families */
-
-typedef struct timing {
-  const step_pricing *p;
-  step_budget *budget;
-  int32_t type;
-  step_family_price *family; /* of all types so far */
-  double *mine;              /* [entries]: seconds of the present type */
-} timing;
-
-static void add_times(const timing *x, const step_program *p, uint32_t from, uint32_t end,
-                      double often) {
-  for (uint32_t i = from; i < end && mgrid_spend(&x->budget->work, 1); i = p->node[i].end) {
-    const step_node *n = &p->node[i];
-    if (mgrid_step_rows[n->kind].role == STEP_BLOCK)
-      add_times(x, p, i + 1, n->end, n->kind == STEP_LOOP ? often * (double)n->number : often);
-    if (n->slot < 0) continue;
-    int32_t entry = x->p->s->slot[n->slot].entry;
-    step_way way = mgrid_step_way_of(x->p, x->type, n, n->bytes);
-    step_family_price *f = &x->family[entry];
-    x->mine[entry] += often * way.seconds;
-    if (*way.algorithm && often * way.seconds >= f->most[n->kind])
-      f->most[n->kind] = often * way.seconds, f->way[n->kind] = way.algorithm;
-  }
-}
-
-static mgrid_status time_families(step_price *out, step_budget *b, mgrid_error *err) {
-  const mgrid_step *s = out->by.s;
-  size_t entries = s->plan->content.nentries;
-  double *mine = calloc(entries + 1, sizeof *mine);
-  if (!mine) return mgrid_oom(err);
-  for (size_t t = 0; t < out->by.types.n; t++) {
-    const step_program *p = &s->program[s->class[out->by.types.type[t].class].program];
-    timing x = { &out->by, b, (int32_t)t, out->family, mine };
-    memset(mine, 0, entries * sizeof *mine);
-    add_times(&x, p, 0, (uint32_t)p->n, 1);
-    for (size_t i = 0; i < entries; i++)
-      if (mine[i] > out->family[i].seconds) out->family[i].seconds = mine[i];
-  }
-  free(mine);
-  return b->work.exhausted ? mgrid_step_budget_spent(b, err) : MGRID_OK;
 }
 
 /* -------------------------------------------------------------------- time */
@@ -507,7 +483,7 @@ static mgrid_status time_families(step_price *out, step_budget *b, mgrid_error *
 static double operations_of(const step_pricing *p) {
   double sum = 0;
   for (size_t t = 0; t < p->types.n; t++)
-    sum += (double)p->s->program[p->s->class[p->types.type[t].class].program].leaves;
+    sum += (double)mgrid_step_of_type(p->s, &p->types, (int32_t)t)->leaves;
   return sum;
 }
 
@@ -528,11 +504,9 @@ static mgrid_status price_execute(step_price *out, bool whole, step_records *rec
   double world = (double)p->s->plan->content.world;
   for (size_t t = 0; t < p->types.n && !status; t++) {
     double ranks = (double)p->types.type[t].ranks / world;
-    step_use *u = &out->use[t];
-    *u = (step_use){ c.use[t].compute / STEP_SECOND, c.use[t].hidden / STEP_SECOND,
-                     c.use[t].exposed / STEP_SECOND };
-    out->mean.compute += ranks * u->compute, out->mean.hidden += ranks * u->hidden;
-    out->mean.exposed += ranks * u->exposed;
+    out->mean.compute += ranks * (c.use[t].compute / STEP_SECOND);
+    out->mean.hidden += ranks * (c.use[t].hidden / STEP_SECOND);
+    out->mean.exposed += ranks * (c.use[t].exposed / STEP_SECOND);
   }
   mgrid_step_executor_free(&m);
   mgrid_step_clock_free(&c);
@@ -553,16 +527,14 @@ mgrid_status mgrid_step_price_of(const mgrid_step *s, const mgrid_machine_model 
   mgrid_status status = price_shapes_of(s, m, &b, &out->by.shapes, &out->by.types, err);
   if (!status) status = mgrid_step_priceable(&out->by, err);
   if (!status) {
-    out->use = calloc(out->by.types.n + 1, sizeof *out->use);
     out->family = calloc(entries + 1, sizeof *out->family);
     out->crossing = calloc(entries * m->ntiers + 1, sizeof *out->crossing);
-    if (!out->use || !out->family || !out->crossing) status = mgrid_oom(err);
+    if (!out->family || !out->crossing) status = mgrid_oom(err);
   }
   bool short_of = detail == STEP_IN_SHORT
                   || (detail == STEP_AS_NEEDED && operations_of(&out->by) > EVERY_ONE);
   if (!status) status = price_execute(out, short_of, records, &b, err);
-  if (!status) status = time_families(out, &b, err);
-  if (!status) status = links_of(&out->by, &b, out->crossing, &out->busiest, err);
+  if (!status) status = links_of(out, &b, err);
   if (status) mgrid_step_price_free(out);
   return status;
 }

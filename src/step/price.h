@@ -76,7 +76,7 @@ void mgrid_step_fit(const step_measured *all, size_t n, double call, double band
 typedef struct step_reach {
   int32_t domains;     /* domains that the group touches */
   int32_t least, most; /* fewest and most of its members in one domain */
-  int32_t share;       /* at most so many groups of the family leave one of these domains */
+  int32_t share;       /* at most so many groups of the family leave one of these domains at once */
 } step_reach;
 
 typedef struct step_shape {
@@ -173,15 +173,14 @@ typedef struct step_use { /* seconds of a type */
 typedef struct step_family_price {
   double seconds; /* in calls, without waiting, of the rank with the most */
   /* the algorithm of each kind with the most time; NULL: the kind does not occur */
-  const char *way[STEP_KINDS];
-  double most[STEP_KINDS];
+  const char *way[STEP_CALLS];
+  double most[STEP_CALLS];
 } step_family_price;
 
 typedef struct step_price {
   step_pricing by;
   double seconds;
   step_use mean;             /* mean over all ranks */
-  step_use *use;             /* [types] */
   step_family_price *family; /* [entries] */
   step_crossing *crossing;   /* [entries * levels] */
   step_busiest busiest;

@@ -122,7 +122,7 @@ int32_t mgrid_step_slot_of(mgrid_step *s, int32_t entry, int32_t nth) {
 void mgrid_step_writer_begin(step_writer *w, mgrid_step *s, int64_t rank) {
   w->step = s, w->rank = rank;
   w->now.n = 0, w->now.nstreams = 1, w->now.stream[0] = 1; /* "main" */
-  w->now.leaves = w->now.calls = w->now.classes = 0;
+  w->now.leaves = w->now.calls = 0;
   w->depth = 0, w->grouped = false, w->nreads = 0;
 }
 
@@ -344,10 +344,9 @@ int64_t mgrid_step_answer(const mgrid_plan *p, const step_read *read, int64_t ra
     return mgrid_grid_coord(p->content.grid[read->of].grid, rank, (size_t)read->nth);
   const mgrid_family *f = p->content.entry[read->of].family;
   int64_t group, position;
-  if (rank < f->low || rank > f->high || !f->form->locate(f, rank, read->nth, &group, &position))
-    return -1;
+  if (!mgrid_family_locate(f, rank, read->nth, &group, &position)) return -1;
   if (read->asked == STEP_ASKED_POSITION) return position;
-  return read->asked == STEP_ASKED_INDEX ? group : f->size >= 0 ? f->size : f->form->size(f, group);
+  return read->asked == STEP_ASKED_INDEX ? group : mgrid_family_size(f, group);
 }
 
 /* Return whether all ranks give the same answer. Such a question is not kept. */
@@ -407,8 +406,7 @@ int32_t mgrid_step_find_class(mgrid_step *s, int64_t rank) {
   }
 }
 
-static mgrid_status impure(const step_writer *w, mgrid_error *err) {
-  (void)w;
+static mgrid_status impure(mgrid_error *err) {
   return mgrid_fail(err, MGRID_REFUSED,
                     "the step asks other questions after the same answers: it is evaluated for one "
                     "rank after the other, "
@@ -420,17 +418,17 @@ mgrid_status mgrid_step_add_class(step_writer *w, int32_t program, mgrid_error *
 
   if (!MGRID_GROW(s->class, s->nclasses, 1)) return mgrid_oom(err);
   /* for earlier ranks the step read something, now nothing */
-  if (!w->nreads && s->nclasses) return impure(w, err);
+  if (!w->nreads && s->nclasses) return impure(err);
   int32_t leaf = ~(int32_t)s->nclasses, at = 0;
   for (size_t i = 0; i < w->nreads; i++) {
-    if (i == 0 && !s->nbranches && s->nclasses) return impure(w, err);
+    if (i == 0 && !s->nbranches && s->nclasses) return impure(err);
     if ((size_t)at == s->nbranches) {
       if (!MGRID_GROW(s->branch, s->nbranches, 1)) return mgrid_oom(err);
       if (mgrid_step_lists_put(&s->reads, (const int32_t *)&w->read[i], 3) < 0)
         return mgrid_oom(err);
       s->branch[s->nbranches++] = (step_branch){ w->read[i], 0, INT32_MIN };
     }
-    if (memcmp(&s->branch[at].read, &w->read[i], sizeof w->read[i]) != 0) return impure(w, err);
+    if (memcmp(&s->branch[at].read, &w->read[i], sizeof w->read[i]) != 0) return impure(err);
     const step_edge *e = program_find(s, at, w->value[i]);
     bool last = i + 1 == w->nreads;
     if (!e) {
@@ -440,7 +438,7 @@ mgrid_status mgrid_step_add_class(step_writer *w, int32_t program, mgrid_error *
       s->edge[s->nedges] = (step_edge){ at, last ? leaf : (int32_t)s->nbranches, w->value[i] };
       e = &s->edge[s->nedges++];
     } else if (last || e->child < 0) {
-      return impure(w, err);
+      return impure(err);
     }
     at = e->child;
   }

@@ -144,7 +144,7 @@ static bool each_awaited(const step_executor *m, const step_wait *from, awaited_
     f->form->locate(f, from->rank, slot->nth, &group, &position);
     /* a send or receive waits for one position of the group; any other call for all members */
     bool point = mgrid_step_rows[n->kind].role == STEP_POINT && !c->creates;
-    int64_t size = f->size >= 0 ? f->size : f->form->size(f, group);
+    int64_t size = mgrid_family_size(f, group);
     for (int64_t i = point ? n->number : 0; i < (point ? n->number + 1 : size); i++) {
       if (!mgrid_spend(&m->budget->work, 1 + (x ? x->nposts[0] : 0) / 4)) return false;
       int64_t rank = f->form->rank(f, group, i);
@@ -340,16 +340,15 @@ static void put_order(walk *w, uint32_t at) {
 static void walk_block(walk *w, uint32_t from, uint32_t end) {
   for (uint32_t i = from; i < end && mgrid_spend(w->budget, 1); i = w->program->node[i].end) {
     const step_node *n = &w->program->node[i];
-    step_role role = mgrid_step_rows[n->kind].role;
     if (n->kind == STEP_LOOP) {
       for (int64_t round = 0; round < n->number && round < 2; round++) walk_block(w, i + 1, n->end);
-    } else if (role == STEP_BLOCK) {
-      walk_block(w, i + 1, n->end);
-    } else if (role == STEP_TOGETHER || role == STEP_POINT) {
+    } else if (n->kind < STEP_CALLS) {
       assumes_put_call(w, n);
     } else if (n->kind == STEP_EVENT) {
       w->recorded[i] = w->known[n->stream];
-    } else if (role == STEP_ORDER) {
+    } else if (mgrid_step_rows[n->kind].role == STEP_BLOCK) {
+      walk_block(w, i + 1, n->end);
+    } else if (mgrid_step_rows[n->kind].role == STEP_ORDER) {
       put_order(w, i);
     }
   }
@@ -359,17 +358,18 @@ static bool starts_in_order(const mgrid_step *s, size_t family) {
   return s->plan->content.entry[family].choice->nccl.number[MGRID_NCCL_LAUNCH_ORDER_IMPLICIT] == 1;
 }
 
+static bool is_in_list(const mgrid_concurrent *all, const char *family) {
+  return mgrid_concurrent_place(all, family) < all->n;
+}
+
 /* Return whether the recipe removes the assumption about two families: it lists both as concurrent,
 ** or both start in order. */
 static bool is_allowed(const mgrid_step *s, size_t a, size_t b) {
   const mgrid_content *c = &s->plan->content;
-  for (size_t i = 0; i < c->nconcurrent; i++) {
-    int has = 0; /* bit 0: a is in the list; bit 1: b is */
-    for (size_t j = 0; j < c->concurrent[i].n; j++)
-      has |= (strcmp(c->concurrent[i].name[j], c->entry[a].name) == 0)
-             | (strcmp(c->concurrent[i].name[j], c->entry[b].name) == 0) << 1;
-    if (has == 3) return true;
-  }
+  for (size_t i = 0; i < c->nconcurrent; i++)
+    if (is_in_list(&c->concurrent[i], c->entry[a].name)
+        && is_in_list(&c->concurrent[i], c->entry[b].name))
+      return true;
   return starts_in_order(s, a) && starts_in_order(s, b);
 }
 
@@ -425,7 +425,7 @@ static int64_t member_of_type(const step_executor *m, int64_t rank, int32_t slot
   const mgrid_family *f = m->step->plan->content.entry[m->step->slot[slot].entry].family;
   int64_t group, position;
   if (!f->form->locate(f, rank, m->step->slot[slot].nth, &group, &position)) return -1;
-  int64_t size = f->size >= 0 ? f->size : f->form->size(f, group);
+  int64_t size = mgrid_family_size(f, group);
   for (int64_t i = 0; i < size; i++)
     if (m->types->of[f->form->rank(f, group, i)] == type && f->form->rank(f, group, i) != rank)
       return f->form->rank(f, group, i);
@@ -523,11 +523,7 @@ static bool is_concurrent(const mgrid_step *s, const step_verdict *v) {
     for (size_t k = 0; k < v->n && all; k++) {
       const step_program *p = &s->program[v->waiting[k].program];
       if (v->waiting[k].node == p->n) continue;
-      const char *family = mgrid_step_family_of(s, &p->node[v->waiting[k].node]);
-      bool in = false;
-      for (size_t j = 0; j < c->concurrent[i].n; j++)
-        in |= strcmp(c->concurrent[i].name[j], family) == 0;
-      all = in;
+      all = is_in_list(&c->concurrent[i], mgrid_step_family_of(s, &p->node[v->waiting[k].node]));
     }
     if (all) return true;
   }

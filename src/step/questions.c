@@ -26,8 +26,7 @@ int64_t mgrid_step_class(const mgrid_step *s, int64_t rank) {
 }
 
 int64_t mgrid_step_operations(const mgrid_step *s, int64_t rank) {
-  int64_t class = mgrid_step_class(s, rank);
-  return class < 0 ? -1 : s->program[s->class[class].program].leaves;
+  return mgrid_step_class(s, rank) < 0 ? -1 : mgrid_step_of_rank(s, rank)->leaves;
 }
 
 void mgrid_step_digest(const mgrid_step *s, char out[33]) {
@@ -103,7 +102,7 @@ mgrid_step_follower *mgrid_step_follow(const mgrid_step *s, int64_t rank, mgrid_
   if (!s || mgrid_check_rank(rank, s->plan->content.world, err)) return NULL;
   mgrid_step_follower *f = calloc(1, sizeof *f);
   if (!f) return mgrid_null_oom(err);
-  f->program = &s->program[s->class[s->of[rank]].program];
+  f->program = mgrid_step_of_rank(s, rank);
   if (mgrid_step_sizes_of(f->program, &f->sizes, err)) {
     free(f);
     return NULL;
@@ -153,7 +152,7 @@ static mgrid_status unexpected(const mgrid_step_follower *f, mgrid_step_operatio
     mgrid_text_add(&t, " of %" PRId64 " bytes, %s:%d", n->bytes, f->step->word[n->file], n->line);
   mgrid_fail(err, MGRID_DISAGREE,
              "the call is %s(%s) of %" PRId64 " bytes, and the step has %s next",
-             (size_t)op < STEP_KINDS ? mgrid_step_rows[op].name : "none", g ? g->name : "", bytes,
+             (size_t)op < STEP_CALLS ? mgrid_step_rows[op].name : "none", g ? g->name : "", bytes,
              n ? mgrid_text_chars(&t) : "its end");
   mgrid_text_free(&t);
   return MGRID_DISAGREE;

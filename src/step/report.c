@@ -244,7 +244,7 @@ static void report_add_family(const step_price *p, size_t entry, json_t *to) {
       json_object_set_new(levels, p->by.m->tier[l].name,
                           mgrid_json_pack("{sfsf}", "calls", x->calls, "bytes", x->bytes));
   }
-  for (int i = 0; i < STEP_KINDS; i++)
+  for (int i = 0; i < STEP_CALLS; i++)
     if (f->way[i]) json_object_set_new(ways, mgrid_step_rows[i].name, json_string(f->way[i]));
   json_object_set_new(to, "seconds", json_real(f->seconds));
   json_object_set_new(to, "levels", levels);

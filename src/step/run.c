@@ -312,7 +312,7 @@ mgrid_status mgrid_step_execute(const mgrid_step *s, mgrid_state *state, const s
   mgrid_backend *b = state->backend;
   int64_t rank = mgrid_backend_rank(b);
   step_runner r = { .s = s,
-                    .p = &s->program[s->class[s->of[rank]].program],
+                    .p = mgrid_step_of_rank(s, rank),
                     .state = state,
                     .how = how,
                     .spent = spent,
@@ -496,7 +496,7 @@ enum { ROUND = 1024 }; /* spans that a rank gives in one exchange */
 /* Add the spans of one exchange; a node beyond the program: no span. */
 static void add_round(const mgrid_step *s, int64_t world, const step_span *all, step_records *to) {
   for (int64_t rank = 0; rank < world; rank++) {
-    const step_program *p = &s->program[s->class[s->of[rank]].program];
+    const step_program *p = mgrid_step_of_rank(s, rank);
     for (const step_span *x = all + rank * ROUND, *end = x + ROUND; x < end && x->node < p->n;
          x++) {
       to->full |= to->n == STEP_RECORDS_MAX || !MGRID_ROOM(to->record, to->room, to->n + 1);

@@ -68,7 +68,6 @@ typedef struct step_wait {
   int from, to; /* the streams from `from` to to - 1 */
   int64_t most; /* calls that may be left in each stream */
   double since; /* when a call last ended */
-  mgrid_status failed;
 } step_wait;
 
 /* An mgrid_look. The first call of a stream may wait for the first call of another one. So every
@@ -97,10 +96,8 @@ static mgrid_outcome few_are_left(void *ud) {
 
 /* Wait until at most `most` calls are left in a stream; -1: in each stream. */
 static mgrid_status run_streams_wait_for(step_runner *r, int stream, int64_t most) {
-  step_wait w = {
-    r,       stream < 0 ? 0 : stream, stream < 0 ? r->p->nstreams : stream + 1, most, mgrid_now(),
-    MGRID_OK
-  };
+  step_wait w = { r, stream < 0 ? 0 : stream, stream < 0 ? r->p->nstreams : stream + 1, most,
+                  mgrid_now() };
   int64_t who = -1;
   mgrid_outcome s = mgrid_wait(few_are_left, &w, HUGE_VAL, r->state->backend->carrier, &who);
   if (s != MGRID_GAVE_UP) return (mgrid_status)s;

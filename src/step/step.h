@@ -47,7 +47,8 @@ typedef enum step_kind {
   STEP_BARRIER,
   STEP_SEND,
   STEP_RECV,
-  STEP_SENDRECV,
+  STEP_CALLS, /* the number of calls */
+  STEP_SENDRECV = STEP_CALLS,
   STEP_GROUP,
   STEP_LOOP,
   STEP_COMPUTE,
@@ -161,7 +162,6 @@ typedef struct step_program {
   uint32_t stream[STEP_STREAMS_MAX]; /* words: the names of the streams; the first is "main" */
   int64_t leaves;                    /* operations with loops unrolled */
   int64_t calls;                     /* those of them that communicate; a sendrecv counts once */
-  int64_t classes;                   /* number of classes with this program */
 } step_program;
 
 /* Return the family whose communicators a family uses: another one if it shares all of that one's
@@ -227,6 +227,11 @@ struct mgrid_step {
   mgrid_limits limits; /* limits of the runtime that evaluated the step */
   uint64_t digest[2];
 };
+
+/* Return the program of a rank. */
+static inline const step_program *mgrid_step_of_rank(const mgrid_step *s, int64_t rank) {
+  return &s->program[s->class[s->of[rank]].program];
+}
 
 /* The request that mgrid_step_new gives to lua/evaluate.c. */
 typedef struct step_request {
@@ -308,9 +313,8 @@ mgrid_status mgrid_step_sends(const mgrid_step *s, mgrid_text *t, mgrid_error *e
 /* A circle: a communicator described by the types of its members. Communicators with the same
 ** description are one circle. */
 typedef struct step_circle {
-  int32_t leader; /* the family that owns the communicator: index in the plan's content */
-  bool ordered;   /* type[i] is the type of position i; else `type` has each type once */
-  int64_t size;   /* members of the group */
+  bool ordered; /* type[i] is the type of position i; else `type` has each type once */
+  int64_t size; /* members of the group */
   int32_t n;
   int32_t *type; /* [n] */
 } step_circle;
@@ -330,6 +334,11 @@ typedef struct step_types {
   int32_t *rooms; /* memory of the types' arrays */
 } step_types;
 
+/* Return the program of a type. */
+static inline const step_program *mgrid_step_of_type(const mgrid_step *s, const step_types *t,
+                                                     int32_t type) {
+  return &s->program[s->class[t->type[type].class].program];
+}
 /* Split classes until all ranks of a type have, in each slot, members of the same types. apart[r]:
 ** ranks with different values must have different types; NULL: no such condition. Each round of
 ** splitting takes O(world x families). MGRID_LIMIT here and below: the budget is exhausted. */
@@ -338,6 +347,15 @@ mgrid_status mgrid_step_types_of(const mgrid_step *s, const int32_t *apart, step
 void mgrid_step_types_free(step_types *t);
 /* Set for each slot whether some program sends messages from position to position over it. */
 void mgrid_step_by_position(const mgrid_step *s, bool *slots);
+/* Return the members of the largest group in which the step has operations. */
+int64_t mgrid_step_largest(const mgrid_step *s);
+/* Return whether a group of a slot's family, in which the rank is, is its group in this slot. */
+static inline bool mgrid_step_has(const mgrid_step *s, size_t slot, int64_t rank, int64_t group) {
+  const mgrid_family *f = s->plan->content.entry[s->slot[slot].entry].family;
+  int64_t of, position;
+  return !f->overlapping
+         || (f->form->locate(f, rank, s->slot[slot].nth, &of, &position) && of == group);
+}
 /* Count the memory of one number for each rank and slot. */
 bool mgrid_step_hold_slots(const mgrid_step *s, step_budget *b);
 

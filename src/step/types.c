@@ -12,9 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A family that the step uses. */
+/* What is known about a slot. */
 typedef struct used {
-  int32_t entry, slot, nth;
   bool ordered; /* messages go from position to position */
   bool rivals;  /* some of its groups may use the communicator of another family */
 } used;
@@ -23,20 +22,24 @@ typedef struct refining {
   const mgrid_step *step;
   const mgrid_plan *plan;
   int64_t world;
-  size_t nused;
+  size_t nused; /* slots of the step */
   used *used;
   step_budget *budget;
   const int32_t *apart; /* [world]: ranks with different values become different types; or NULL */
   int32_t *color;       /* [world]: the type of each rank so far */
-  int32_t *key;         /* [nused * world]: the circle of each rank in each family */
+  int32_t *key;         /* [nused * world]: the circle of each rank in each slot */
 } refining;
 
+static const mgrid_family *types_family_of(const refining *x, size_t slot) {
+  return x->plan->content.entry[x->step->slot[slot].entry].family;
+}
+
 /* Return the family whose communicator a group uses: its own, or an earlier one. */
-static int32_t types_leader_of(const refining *x, const used *u, int64_t group) {
+static int32_t types_leader_of(const refining *x, size_t slot, int64_t group) {
   const mgrid_plan *p = x->plan;
-  int32_t e = u->entry;
-  if (p->shares[e] >= 0 || !u->rivals) return mgrid_step_leader(p, e);
-  const mgrid_family *f = p->content.entry[e].family;
+  int32_t e = x->step->slot[slot].entry;
+  if (p->shares[e] >= 0 || !x->used[slot].rivals) return mgrid_step_leader(p, e);
+  const mgrid_family *f = types_family_of(x, slot);
   for (int j = 0; j < e; j++) {
     const mgrid_family *g = p->content.entry[j].family;
     if (mgrid_plan_rivals(p, e, j) && mgrid_group_in(f, group, g, g->count, &x->budget->work) >= 0)
@@ -53,6 +56,15 @@ bool mgrid_step_hold_slots(const mgrid_step *s, step_budget *b) {
   return mgrid_step_budget_hold(b, more * (size_t)s->plan->content.world * sizeof(int32_t));
 }
 
+int64_t mgrid_step_largest(const mgrid_step *s) {
+  int64_t most = 1;
+  for (size_t i = 0; i < s->nslots; i++) {
+    int64_t size = s->plan->content.entry[s->slot[i].entry].family->max_size;
+    if (size > most) most = size;
+  }
+  return most;
+}
+
 void mgrid_step_by_position(const mgrid_step *s, bool *slots) {
   memset(slots, 0, s->nslots * sizeof *slots);
   for (size_t i = 0; i < s->nprograms; i++)
@@ -66,14 +78,15 @@ static bool find_used(refining *x) {
   const mgrid_step *s = x->step;
   bool *by_position = malloc(s->nslots + 1), ordered = false;
 
+  x->nused = s->nslots;
   x->used = calloc(s->nslots + 1, sizeof *x->used);
   if (!x->used || !by_position) return free(by_position), false;
   mgrid_step_by_position(s, by_position);
   for (size_t i = 0; i < s->nslots; i++) {
-    used *u = &x->used[x->nused++];
-    *u = (used){ s->slot[i].entry, (int32_t)i, s->slot[i].nth, by_position[i], false };
-    for (int j = 0; j < u->entry && !u->rivals; j++)
-      u->rivals = mgrid_plan_rivals(x->plan, u->entry, j);
+    used *u = &x->used[i];
+    u->ordered = by_position[i];
+    for (int j = 0; j < s->slot[i].entry && !u->rivals; j++)
+      u->rivals = mgrid_plan_rivals(x->plan, s->slot[i].entry, j);
     ordered |= u->ordered;
   }
   free(by_position);
@@ -81,7 +94,7 @@ static bool find_used(refining *x) {
   /* all families with one communicator are ordered if one of them is */
   for (size_t i = 0; i < x->nused && ordered; i++)
     for (size_t k = 0; k < x->nused && mgrid_spend(&x->budget->work, 1); k++) {
-      int32_t a = x->used[i].entry, b = x->used[k].entry;
+      int32_t a = s->slot[i].entry, b = s->slot[k].entry;
       bool one =
           mgrid_step_leader(x->plan, a) == mgrid_step_leader(x->plan, b)
           || (a > b ? mgrid_plan_rivals(x->plan, a, b) : a < b && mgrid_plan_rivals(x->plan, b, a));
@@ -102,8 +115,7 @@ static bool first_colors(refining *x, step_lists *colors) {
   int32_t *row = malloc((3 * x->nused + 3) * sizeof *row);
   bool done = row != NULL, alone = false;
 
-  for (size_t i = 0; i < x->nused; i++)
-    alone |= x->plan->content.entry[x->used[i].entry].family->overlapping;
+  for (size_t i = 0; i < x->nused; i++) alone |= types_family_of(x, i)->overlapping;
   for (int64_t r = 0; r < x->world && done; r++) {
     size_t n = 0;
     if (!pay_ranks(x, 1)) break;
@@ -112,12 +124,12 @@ static bool first_colors(refining *x, step_lists *colors) {
     if (alone) row[n++] = (int32_t)r;
     for (size_t i = 0; i < x->nused && !alone; i++) {
       const used *u = &x->used[i];
-      const mgrid_family *f = x->plan->content.entry[u->entry].family;
       int64_t group, position;
       if (!u->ordered && !u->rivals) continue;
-      bool in = r >= f->low && r <= f->high && f->form->locate(f, r, u->nth, &group, &position);
+      bool in =
+          mgrid_family_locate(types_family_of(x, i), r, x->step->slot[i].nth, &group, &position);
       row[n++] = in ? u->ordered ? (int32_t)position : 0 : -1;
-      if (u->rivals) row[n++] = in ? types_leader_of(x, u, group) : -1;
+      if (u->rivals) row[n++] = in ? types_leader_of(x, i, group) : -1;
     }
     x->color[r] = mgrid_step_lists_put(colors, row, n);
     done = x->color[r] >= 0;
@@ -157,30 +169,29 @@ static size_t unique(int32_t *list, size_t n) {
   return m;
 }
 
-/* Set the circles of all ranks in a family from the colours of the members. A circle is a list: the
+/* Set the circles of all ranks in a slot from the colours of the members. A circle is a list: the
 ** leader, whether it is ordered, the size, the colours. */
-static bool set_circles(refining *x, const used *u, int32_t *key, step_lists *circles,
+static bool set_circles(refining *x, size_t slot, int32_t *key, step_lists *circles,
                         int32_t *members, int32_t *list) {
-  const mgrid_family *f = x->plan->content.entry[u->entry].family;
+  const mgrid_family *f = types_family_of(x, slot);
+  bool ordered = x->used[slot].ordered;
 
   memset(key, -1, (size_t)x->world * sizeof *key);
   for (int64_t g = 0; g < f->count; g++) {
-    int64_t size = f->size >= 0 ? f->size : f->form->size(f, g), group, position;
+    int64_t size = mgrid_family_size(f, g);
     if (!mgrid_spend(&x->budget->work, 1 + size / 4)) break;
     mgrid_family_group(f, g, members);
-    list[0] = types_leader_of(x, u, g);
-    list[1] = u->ordered;
+    list[0] = types_leader_of(x, slot, g);
+    list[1] = ordered;
     list[2] = (int32_t)size;
     for (int64_t i = 0; i < size; i++) list[3 + i] = x->color[members[i]];
-    size_t n = u->ordered ? (size_t)size : unique(list + 3, (size_t)size);
+    size_t n = ordered ? (size_t)size : unique(list + 3, (size_t)size);
     int32_t circle = mgrid_step_lists_put(circles, list, n + 3);
     if (circle < 0) return false;
     if (2 * circles->used * sizeof *list > STEP_MEMORY_MAX + 8 * (size_t)x->world)
       mgrid_step_budget_hold(x->budget, STEP_MEMORY_MAX);
     for (int64_t i = 0; i < size; i++)
-      if (!f->overlapping
-          || (f->form->locate(f, members[i], u->nth, &group, &position) && group == g))
-        key[members[i]] = circle;
+      if (mgrid_step_has(x->step, slot, members[i], g)) key[members[i]] = circle;
   }
   return true;
 }
@@ -192,7 +203,7 @@ static int32_t *refine(refining *x, step_lists *circles, step_lists *colors, int
   int32_t *row = malloc((x->nused + 1) * sizeof *row),
           *next = malloc((size_t)x->world * sizeof *next);
   for (size_t i = 0; i < x->nused && done; i++)
-    done = set_circles(x, &x->used[i], x->key + i * (size_t)x->world, circles, members, list);
+    done = set_circles(x, i, x->key + i * (size_t)x->world, circles, members, list);
   done = done && row && next;
   for (int64_t r = 0; r < x->world && done && pay_ranks(x, 1); r++) {
     row[0] = x->color[r];
@@ -228,7 +239,7 @@ static bool write_types(const refining *x, const step_lists *circles, size_t nco
     int32_t *type = malloc((n + 1) * sizeof *type);
     if (!type) return false;
     memcpy(type, list + 3, n * sizeof *type);
-    out->circle[i] = (step_circle){ list[0], list[1], list[2], (int32_t)n, type };
+    out->circle[i] = (step_circle){ list[1], list[2], (int32_t)n, type };
   }
   for (size_t i = 0; i < ncolors; i++) out->type[i].first = -1;
   for (int64_t r = 0; r < x->world; r++) {
@@ -239,10 +250,10 @@ static bool write_types(const refining *x, const step_lists *circles, size_t nco
       t->circle = room, t->position = room + slots;
       room += 2 * slots;
       for (size_t i = 0; i < x->nused; i++) {
-        const mgrid_family *f = x->plan->content.entry[x->used[i].entry].family;
+        const mgrid_family *f = types_family_of(x, i);
         int64_t group, position = 0;
         t->circle[i] = x->key[i * (size_t)x->world + (size_t)r];
-        if (t->circle[i] >= 0) f->form->locate(f, r, x->used[i].nth, &group, &position);
+        if (t->circle[i] >= 0) f->form->locate(f, r, x->step->slot[i].nth, &group, &position);
         t->position[i] = (int32_t)position;
       }
     }
@@ -257,14 +268,10 @@ mgrid_status mgrid_step_types_of(const mgrid_step *s, const int32_t *apart, step
     .step = s, .plan = s->plan, .world = s->plan->content.world, .apart = apart, .budget = b
   };
   step_lists colors = { 0 }, circles = { 0 }, next = { 0 };
-  int64_t most = 1;
+  int64_t most = mgrid_step_largest(s);
 
   memset(out, 0, sizeof *out);
   bool done = find_used(&x);
-  for (size_t i = 0; i < x.nused && done; i++) {
-    int64_t size = s->plan->content.entry[x.used[i].entry].family->max_size;
-    if (size > most) most = size;
-  }
   int32_t *members = malloc((size_t)most * sizeof *members),
           *list = malloc((size_t)(most + 3) * sizeof *list);
   x.color = malloc((size_t)x.world * sizeof *x.color);

@@ -141,6 +141,19 @@ end, step = function(s) for _, e in ipairs(s:groups "e") do s:all_to_all(e, 16e6
     assert.near(2 * 4 * 3 * 4e6 + 2 * 4 * 12e6, all.families.e.levels.node.bytes, 1)
   end)
 
+  it("has groups that share a rank on a link one after another", function()
+    local path = support.file [[
+return recipe { idle = "allow", build = function(world)
+  local t = topology(world)
+  t.e = world:table({ { 0, 1, 4, 5 }, { 0, 2, 4, 6 } }, "cover")
+  return t
+end, step = function(s) for _, e in ipairs(s:groups "e") do s:all_gather(e, 16e6) end end }]]
+    local line = "build/moongrid step %s --world 8 --machine 'node:2[50GB/s,2us] gpu:4[300GB/s,1us]' --json"
+    local all = json.decode((run(line:format(path))))
+    local ring = 3.6e-6 + 2e-6 + 2 * 1e-6 + 12e6 / 50e9
+    assert.near(2 * ring, all.seconds, 1e-9)
+  end)
+
   it("is JSON whose empty objects are objects", function()
     local out = run(("build/moongrid step %s --world 8 --json"):format(recipe "s:mark 'a'"))
     for _, name in ipairs { "families", "by" } do assert.truthy(out:find(('"%s": {}'):format(name), 1, true), name) end

@@ -238,6 +238,16 @@ describe("a layout that was recorded apart has its calls:", function()
     assert.equal("<0 F >2<0 F >2<0 F >2<0 F >2<0 F >2<0<2 F B >2>0<2 B >0<2 B >0<2 B >0<2 B >0<2 B >0 O mp4",
       told("megatron", 3, 1, { pp = 3, vpp = 2, layers = 6, hidden = 32, heads = 4, vocab = 64, seq = 16, global_batch = 3 }))
   end)
+  it("the experts have equal capacities, the mean of their tokens, rounded up", function()
+    local params = { ep = 2, experts = 6, topk = 1, layers = 1, hidden = 32, heads = 4, vocab = 64, seq = 16 }
+    assert.truthy(told("megatron", 2, 0, params):find(" ep1152 ", 1, true)) -- 3 tokens for each of 6
+  end)
+  it("biases of experts and of the router are summed over tp", function()
+    local params = { tp = 2, ep = 2, etp = 1, experts = 4, layers = 1, hidden = 32, heads = 4, vocab = 64, seq = 16 }
+    local norms, after_attention, router, experts = 3 * 64, 32, 4 * 33, 2 * 32
+    local sum = (" tp%d "):format(4 * (norms + after_attention + router + experts))
+    assert.truthy(told("megatron", 4, 0, params):find(sum, 1, true))
+  end)
   it("fp16 with experts: each optimizer checks that gradients are finite", function()
     local params = { ep = 2, experts = 2, layers = 1, hidden = 32, heads = 4, vocab = 64, seq = 16, zero = 1, weight_type = "fp16" }
     assert.truthy(told("megatron", 2, 0, params):find " 3xintra_dist_opt4 ")

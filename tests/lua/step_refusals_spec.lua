@@ -79,6 +79,8 @@ local refused = {
     "M transformer/transformer_config.py:2000" },
   { "megatron", "pp=4 vpp=2 last_stage_layers=3 layers=15", "last_stage_layers 3 is not a multiple of interleave, 2; nearest: 2 or 4",
     "M transformer/transformer_config.py:2019" },
+  { "megatron", "pp=2 vpp=2 first_stage_layers=2 last_stage_layers=2 layers=4", "first_stage_layers and last_stage_layers with interleave 2 "
+    .. "need a stage between these two; pp=3 would do", "M transformer/transformer_layer.py:158, a division by 0" },
   { "megatron", "pp=2 first_stage_layers=3 last_stage_layers=4 layers=8", "layers 8 are not 7, those of the first and last stage, plus a "
     .. "multiple of 0, the other stages' chunks; nearest: 7", "M transformer/transformer_config.py:2035" },
   { "megatron", "pp=4 first_stage_layers=3 last_stage_layers=2 layers=12", "layers 12 are not 5, those of the first and last stage, plus a "

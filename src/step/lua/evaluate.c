@@ -163,7 +163,6 @@ static mgrid_status evaluate_all(mgrid_runtime *rt, step_writer *w, mgrid_step *
     s->of[rank] = class;
     s->class[class].ranks++;
   }
-  for (size_t i = 0; i < s->nclasses; i++) s->program[s->class[i].program].classes++;
   return check_pure(rt, w, s, err);
 }
 

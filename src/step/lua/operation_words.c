@@ -39,11 +39,10 @@ static step_node *operation_put(lua_State *L, step_word_step *s, step_writer *w,
   lua_Debug ar;
 
   mgrid_lua_charge(L, 20);
-  step_role role = mgrid_step_rows[kind].role;
   int stream = s->stream;
   if (w->grouped) {
     int whole = w->now.node[w->open[w->depth - 1]].stream;
-    if (role != STEP_TOGETHER && role != STEP_POINT)
+    if (kind >= STEP_CALLS)
       mgrid_lua_raise(
           L, "%s goes before or after a group, which has only operations that start together",
           mgrid_step_rows[kind].name);
@@ -475,12 +474,11 @@ static const luaL_Reg methods[] = { { "sendrecv", sendrecv },
                                     { NULL, NULL } };
 
 bool mgrid_step_lua_push_operation(lua_State *L, const char *key) {
-  for (int i = 0; i < STEP_KINDS; i++) {
-    step_role role = mgrid_step_rows[i].role;
-    if ((role != STEP_TOGETHER && role != STEP_POINT) || strcmp(mgrid_step_rows[i].name, key) != 0)
-      continue;
+  for (int i = 0; i < STEP_CALLS; i++) {
+    if (strcmp(mgrid_step_rows[i].name, key) != 0) continue;
+    bool point = mgrid_step_rows[i].role == STEP_POINT;
     lua_pushinteger(L, i);
-    lua_pushcclosure(L, role == STEP_POINT ? operation_point : operation_together, 1);
+    lua_pushcclosure(L, point ? operation_point : operation_together, 1);
     return true;
   }
   for (const luaL_Reg *m = methods; m->name; m++)

@@ -239,7 +239,7 @@ static void push_entries(lua_State *L, const mgrid_step *s, const step_program *
 static const step_program *programs_find(lua_State *L, const mgrid_step *s, int64_t rank) {
   mgrid_error e = MGRID_ERROR_INIT;
   if (mgrid_check_rank(rank, s->plan->content.world, &e)) mgrid_lua_raise_error(L, &e);
-  return &s->program[s->class[s->of[rank]].program];
+  return mgrid_step_of_rank(s, rank);
 }
 
 /* programs:program(rank) -> a list of entries; the contents of a loop or a group are in its field
@@ -269,7 +269,7 @@ static void put_class(const mgrid_step *s, int64_t rank, mgrid_text *t) {
   int32_t class = s->of[rank];
   mgrid_text_add(t, "rank %" PRId64 ", class %d of %zu, %" PRId64 " ranks\n", rank, class,
                  s->nclasses, s->class[class].ranks);
-  mgrid_step_program_text(s, &s->program[s->class[class].program], true, t);
+  mgrid_step_program_text(s, mgrid_step_of_rank(s, rank), true, t);
 }
 
 /* programs:text([rank]) -> the program of a rank, one entry on each line; without a rank that of

@@ -58,10 +58,6 @@ static int32_t timeline_check_type(lua_State *L, const step_timeline *t, int i) 
   return (int32_t)n - 1;
 }
 
-static const step_program *timeline_program_of(const step_timeline *t, int32_t type) {
-  return &t->step->program[t->step->class[t->price.by.types.type[type].class].program];
-}
-
 /* timeline:span(i) -> type, stream, entry, began, moved, ended, the type that came last */
 static int timeline_span(lua_State *L) {
   const step_timeline *t = timeline_check(L);
@@ -85,7 +81,7 @@ static int timeline_span(lua_State *L) {
 static int timeline_seconds(lua_State *L) {
   const step_timeline *t = timeline_check(L);
   int32_t type = timeline_check_type(L, t, 2);
-  const step_program *p = timeline_program_of(t, type);
+  const step_program *p = mgrid_step_of_type(t->step, &t->price.by.types, type);
   lua_Integer i = luaL_checkinteger(L, 3);
   if (i < 1 || (uint64_t)i > p->n)
     return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "the program has entries 1 to %zu", p->n);
@@ -112,7 +108,7 @@ static int timeline_types(lua_State *L) {
   lua_createtable(L, (int)t->price.by.types.n, 0);
   for (size_t i = 0; i < t->price.by.types.n; i++) {
     const step_type *type = &t->price.by.types.type[i];
-    const step_program *p = timeline_program_of(t, (int32_t)i);
+    const step_program *p = mgrid_step_of_type(t->step, &t->price.by.types, (int32_t)i);
     lua_createtable(L, 0, 4);
     mgrid_lua_set_integer(L, "rank", type->first);
     mgrid_lua_set_integer(L, "ranks", type->ranks);
@@ -367,21 +363,11 @@ static const char *run_text_of(lua_State *L, const char *name) {
   return lua_tostring(L, -1);
 }
 
-static void run_check_names(lua_State *L) {
-  static const char *const known[] = { "steps",    "scale",    "compute", "timeout",
-                                       "unproved", "timeline", "file" };
-  for (lua_pushnil(L); mgrid_lua_next(L, 2); lua_pop(L, 1)) {
-    size_t i = 0, n = sizeof known / sizeof *known;
-    if (lua_type(L, -2) != LUA_TSTRING)
-      mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "run_step: options have names");
-    while (i < n && strcmp(known[i], lua_tostring(L, -2)) != 0) i++;
-    if (i == n) mgrid_lua_unknown(L, "option of run_step", lua_tostring(L, -2), known, n);
-  }
-}
-
 /* state:run_step { steps, scale, compute, timeout, unproved, timeline, file } -> what all ranks
 ** measured, on all ranks; on rank 0 also the Timeline. Or nil, message, status, missing */
 static int state_run_step(lua_State *L) {
+  static const char *const known[] = { "steps",    "scale",    "compute", "timeout",
+                                       "unproved", "timeline", "file" };
   step_how how = STEP_HOW_INIT;
   mgrid_error e = MGRID_ERROR_INIT;
   json_t *measured = NULL;
@@ -391,7 +377,7 @@ static int state_run_step(lua_State *L) {
   lua_settop(L, 2);
   if (lua_isnil(L, 2)) lua_newtable(L), lua_replace(L, 2);
   luaL_checktype(L, 2, LUA_TTABLE);
-  run_check_names(L);
+  mgrid_lua_check_keys(L, 2, "option of run_step", known, sizeof known / sizeof *known, false);
   double steps = positive(L, "steps", 1);
   if (steps != floor(steps) || steps > INT32_MAX)
     mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "run_step: steps is a whole number, not %.14g", steps);
