@@ -7,7 +7,7 @@
 -- families. Every parameter of Megatron is a parameter here.
 
 return recipe {
-  doc = "Megatron with three groups of one's own",
+  doc = "Megatron with families of your own",
   base = "megatron",
   params = { gpus_per_node = param.size(8, "ranks of one node, which have consecutive numbers") },
   build = function(world, p, t)

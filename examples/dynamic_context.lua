@@ -4,7 +4,7 @@
 --   mpirun -n 16 moongrid run examples/dynamic_context.lua tp=2 pieces=5,3
 --
 -- `dp_cp` is created once, and `pieces` cuts it into the same segments in every step. If a step needs other segments,
--- the trainer calls the policy `piece` with their sizes: it needs only dp_cp, and nothing is created.
+-- the trainer calls the policy `piece` with their sizes; the policy needs only dp_cp, and creates nothing.
 
 return recipe {
   doc = "Pieces of the data and context parallel ranks, fixed or of a step",

@@ -6,15 +6,15 @@
 --   moongrid move examples/experts.lua --world 8 vs loads=... relabel=false pieces in the order of division
 
 -- Assign each expert, the heaviest first, to the lightest piece that is not full.
-local function balance(loads, shares)
+local function balance(loads, pieces)
   local order, load, count, owners = {}, {}, {}, {}
   for i = 1, #loads do order[i] = i end
   table.sort(order, function(a, b) return loads[a] > loads[b] end)
-  for k = 1, shares do load[k], count[k] = 0, 0 end
+  for k = 1, pieces do load[k], count[k] = 0, 0 end
   for _, i in ipairs(order) do
     local best
-    for k = 1, shares do
-      if count[k] < #loads // shares and (not best or load[k] < load[best]) then best = k end
+    for k = 1, pieces do
+      if count[k] < #loads // pieces and (not best or load[k] < load[best]) then best = k end
     end
     owners[i], load[best], count[best] = best - 1, load[best] + loads[i], count[best] + 1
   end
@@ -30,8 +30,8 @@ return recipe {
     hidden = param.size(1024, "elements of a token"),
     ffn = param.size(2048, "elements inside of an expert"),
     owners = param.list(nil, "the rank of ep that has each expert now; by default they are assigned in order"),
-    loads = param.list(nil, "tokens of each expert of late, for new owners; left out, the owners stay"),
-    relabel = param.flag(true, "name the new shares so that the fewest experts move"),
+    loads = param.list(nil, "recent tokens of each expert, to choose new owners; left out, the owners stay"),
+    relabel = param.flag(true, "number the new pieces so that the fewest experts move"),
   },
   build = function(world, p)
     if p.experts % p.ep ~= 0 then

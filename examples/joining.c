@@ -4,7 +4,7 @@
 ** so each step has the same sum as in a job that never changed.
 **
 **     cc joining.c -o joining $(pkg-config --cflags --libs moongrid_mpi)
-**     mpirun -n 4 joining spawn 8 joining.lua [NAME=VALUE ...]     starts ranks whenever it has less than 8
+**     mpirun -n 4 joining spawn 8 joining.lua [NAME=VALUE ...]     starts ranks whenever it has fewer than 8
 **     mpirun -n 4 joining accept FILE joining.lua [NAME=VALUE ...] accepts jobs that connect to the port in FILE
 **     mpirun -n 4 joining connect FILE joining.lua [NAME=VALUE ...] joins the job above
 **
@@ -49,8 +49,8 @@ static void say(const job *j, const char *what, int64_t number) {
 
 /* ---------------------------------------------------------------------- a step */
 
-/* Copies share out the samples; the gradient is their sum. Then all ranks, including spares, agree
-** whether all have done the step. */
+/* The ranks of dp divide the samples among them, and sum their gradients. Then all ranks, including
+** spares, agree whether all have done the step. */
 static mgrid_status train(job *j, mgrid_error *e) {
   const mgrid_group *dp = mgrid_state_group(j->state, "dp", e),
                     *tp = mgrid_state_group(j->state, "tp", e);
@@ -138,8 +138,8 @@ static mgrid_status join(job *j, MPI_Comm inter, mgrid_error *e) {
 
 /* --------------------------------------------------------- how ranks come */
 
-/* Between two steps: start the missing ranks, or accept a job that waits at the port (it has
-** created FILE.knock). MPI_Comm_accept has no deadline, so call it only then. */
+/* Between two steps: start the missing ranks, or accept a job that waits at the port. Such a job
+** has created FILE.knock; without this file do not call MPI_Comm_accept, which has no deadline. */
 static mgrid_status look_for_others(job *j, char **argv, const char *port, mgrid_error *e) {
   mgrid_backend *b = mgrid_state_backend(j->state);
   int64_t lacks = 0, knocks = 1;

@@ -32,7 +32,7 @@ return recipe {
     t.rep = hybrid "rep"
 
     -- The ranks that compute the loss, as one group: those of the last stage.
-    t.loss = g:at { pp = -1 % p.pp }("tp", "dp")
+    t.loss = g:at { pp = -1 }("tp", "dp")
     return t
   end,
 }

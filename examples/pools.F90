@@ -28,11 +28,10 @@ program pools
     call get_command_argument(i + 1, args(i))
   end do
   call get_command_argument(1, word)
-#ifndef MPIF
   world = MPI_COMM_WORLD
+#ifndef MPIF
   state = mgrid_open_comm(world%mpi_val, trim(word), args, err)
 #else
-  world = MPI_COMM_WORLD
   state = mgrid_open_comm(world, trim(word), args, err)
 #endif
   intra = mgrid_group_of(state, "intra_pool", err) ! this rank's group: an object, asked for its ranks and positions
@@ -60,7 +59,7 @@ program pools
   call MPI_Comm_size(across, members(2), ierr)
   if (any(members /= [mgrid_group_size(intra), mgrid_group_size(inter)])) stop 2
   if (rank == 0) write (*, '(a, i0, a, i0, a, f0.1)') "pools of ", members(1), ", ", members(2), " of them: sum ", energy
-  if (abs(energy - sum([(real(i, 8), i = 1, ranks)]) * 1) > 1d-9 .and. members(1) * members(2) == ranks) stop 3
+  if (abs(energy - sum([(real(i, 8), i = 1, ranks)])) > 1d-9 .and. members(1) * members(2) == ranks) stop 3
   call mgrid_state_free(state)
   call MPI_Finalize(ierr)
 end program

@@ -1,6 +1,6 @@
--- Separate engines for prefill and decode: one reads prompts, others generate, each with own tensor parallelism, and
--- the KV cache moves from the first to the others. Heads of keys and values are cut by tp; if tp has more ranks than
--- heads, neighbours hold the same head. `owners` assigns requests to the engines of a side, by their loads.
+-- Separate engines for prefill and decode: one side reads prompts, the other generates, each with its own tensor
+-- parallelism, and the KV cache moves from the first side to the second. Heads of keys and values are cut by tp; if tp
+-- has more ranks than heads, neighbours hold the same head. `owners` assigns requests to the engines of a side.
 --
 --   moongrid move examples/prefill_decode.lua --world 16 vs first=8 tp=2 owners=0,0,1,2,3,1,2,3
 --   mpirun -n 16 moongrid run examples/prefill_decode.lua vs first=8 tp=2 owners=0,0,1,2,3,1,2,3 --move

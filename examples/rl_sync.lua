@@ -35,8 +35,8 @@ return recipe {
     local q, kv = p.heads * p.head, p.kv_heads * p.head
 
     t.embedding = weight({ vocab, hidden }, { vocab = "tp" }, p.tied and g "pp":pick(0, -1) or first)
-    -- whole heads; queries, keys and values are cut separately, so each rank must have as many heads of keys and
-    -- values, and as many of the queries that use them
+    -- Heads stay whole. Queries, keys and values are cut separately, so all ranks must have equally many heads of keys
+    -- and values, and equally many heads of the queries that use them.
     if p.heads % p.kv_heads > 0 or p.kv_heads % p.tp > 0 then
       error(("tp %d divides the heads of keys and values, and they those of queries, not %d and %d"):format(p.tp,
         p.kv_heads, p.heads))

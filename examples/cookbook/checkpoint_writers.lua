@@ -1,12 +1,12 @@
 -- One writer of checkpoints on each node, which gathers from the node, and a group of all writers for the index.
 return recipe {
-  params = { host = param.size(4, "ranks of a host") },
+  params = { node = param.size(4, "ranks of a node") },
   build = function(world, p)
-    local g = grid(world, "gpu-host", { gpu = p.host, host = fill })
+    local g = grid(world, "gpu-node", { gpu = p.node, node = fill })
     local t = topology(world)
-    t.hosts = g
-    t.host = g "gpu":with { backend = "mpi" }    -- bytes for a disk are on the CPU
-    t.writers = g "host":where { gpu = 0 }:with { backend = "mpi" }
+    t.nodes = g
+    t.node = g "gpu":with { backend = "mpi" }    -- bytes for a disk are on the CPU
+    t.writers = g "node":where { gpu = 0 }:with { backend = "mpi" }
     return t
   end,
 }

@@ -1,15 +1,15 @@
 -- ZeRO with a second copy of the weights inside a node (hpZ): gradients over all replicas, weights from the same node.
 return recipe {
-  params = { tp = 2, host = param.size(8, "ranks of a host") },
+  params = { tp = 2, node = param.size(8, "ranks of a node") },
   build = function(world, p)
     local g = grid(world, "tp-dp", { tp = p.tp, dp = fill })
     local t = topology(world)
     t.tp = g "tp"
     t.dp = g "dp"           -- shards gradients and optimizer
-    local near, far = g "dp":split(p.host // p.tp)
+    local near, far = g "dp":split(p.node // p.tp)
     t.secondary = near      -- shards the copy
     t.across = far -- the same shard on the other nodes
-    within(t.secondary, grid(world, "gpu-host", { gpu = p.host, host = fill }) "gpu")
+    within(t.secondary, grid(world, "gpu-node", { gpu = p.node, node = fill }) "gpu")
     return t
   end,
 }

@@ -1,6 +1,6 @@
 -- Ring attention in two levels: keys and values go around inside a node, and then to the next node.
 return recipe {
-  params = { inner = param.size(4, "ranks of a ring inside a host") },
+  params = { inner = param.size(4, "ranks of a ring inside a node") },
   build = function(world, p)
     local g = grid(world, "inner-outer", { inner = p.inner, outer = fill })
     local t = topology(world)

@@ -6,8 +6,8 @@
 ** function from the same numbers.
 **
 ** Such a solver calls MPI_Dims_create, MPI_Cart_create, MPI_Cart_coords, MPI_Cart_shift and
-** MPI_Cart_sub (MPI 4.0, chapter 8). heat.lua is the first, the second and the last of these; its
-** comments say which line is which.
+** MPI_Cart_sub (MPI 4.0, chapter 8). heat.lua replaces MPI_Dims_create, MPI_Cart_create and
+** MPI_Cart_sub; comments beside its lines say which one.
 **
 **     mpirun -n 8 heat examples/ports/heat.lua x=4
 */
@@ -90,8 +90,8 @@ static bool set_up(solver *s, mgrid_backend *mpi, const char *recipe, int n,
 
 /* --- the end of the set-up */
 
-/* What MPI says of the communicator; its dims go the other way, y first. A group of one rank has
-** none. */
+/* Compare with MPI's topology of the communicator, whose dims are in the opposite order, y first.
+** The communicator of a single rank has none. */
 static void ask_mpi(const solver *s) {
   int dims[2], periods[2], coords[2], balanced[2] = { 0, 0 }, from, to, kind;
   MPI_Topo_test(s->comm, &kind);

@@ -3,7 +3,7 @@
 ** optimum_habana.c - gradients and evaluation of optimum-habana (huggingface/optimum-habana,
 ** optimum/habana/parallel_state.py at commit f3e24ce9) on the recipe `optimum_habana`: with
 ** sequence parallelism the file's data-parallel group is sequence x data, so that the mean of ones
-** is 1; with the size of the replicas of one part it would be sp. In evaluation every rank reads
+** is 1; a sum divided by the number of replicas alone would be sp. In evaluation every rank reads
 ** whole sequences, and the getters say so, but the groups stay.
 **
 **     mpirun -n 8 optimum_habana sp=2
@@ -44,8 +44,8 @@ static double mean(const parallel_state *p, double value) {
   return value / ask(p, "data_parallel_world_size");
 }
 
-/* Tokens of a sequence that this rank reads: a part in training, all of them in evaluation. What
-** modeling_llama.py does with get_sequence_parallel_world_size and _rank. */
+/* Sum the tokens of a sequence that this rank reads: a part in training, all of them in evaluation.
+** modeling_llama.py uses get_sequence_parallel_world_size and _rank in this way. */
 static double tokens_sum(const parallel_state *p, int length) {
   int parts = ask(p, "sequence_parallel_world_size"), part = ask(p, "sequence_parallel_rank");
   double sum = 0;
@@ -79,7 +79,7 @@ int main(int argc, char **argv) {
     EXPECT(ask(&p, "is_training_mode") == 0);
     EXPECT(ask(&p, "sequence_parallel_world_size") == 1 && ask(&p, "sequence_parallel_rank") == 0);
     EXPECT(ask(&p, "sequence_parallel_src_rank") == port_rank);
-    EXPECT(ask(&p, "data_parallel_world_size") == port_size); /* has no mode */
+    EXPECT(ask(&p, "data_parallel_world_size") == port_size); /* in both modes */
     EXPECT(tokens_sum(&p, LENGTH) == ALL);
     EXPECT(mgrid_group_size(p.sp) == sp && mean(&p, 1) == 1); /* the groups stay */
     set_training(&p, true);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
 ** port.h - what the ports share: MPI, a recipe, checks by numbers, and an exit status over all
-** ranks. An error of moongrid stays in port_error (the first of a chain does) and is a failed
-** check.
+** ranks. port_error keeps the first error of moongrid, which counts as a failed check.
 */
 #ifndef PORT_H
 #define PORT_H
@@ -24,7 +23,7 @@ static inline void port_expect(bool holds, const char *what, int line) {
   if (port_failures++ < 5) fprintf(stderr, "rank %d: line %d: %s\n", port_rank, line, what);
 }
 
-/* End at once: for a set-up that failed, which it does on all ranks or on none. */
+/* End at once, after a set-up that failed: a set-up fails on all ranks or on none. */
 static inline void port_give_up(const char *name) {
   if (port_rank == 0) fprintf(stderr, "%s: %s\n", name, port_error.message);
   MPI_Finalize();

@@ -9,9 +9,8 @@
 */
 #include "port.h"
 
-/* --- the set-up: from here to the line below is what the original needs multi_gpu_get_local_device_idx,
-** multi_gpu_config_init, multi_gpu_config_free, multi_gpu_get_shard_offset and set_zero_configs
-** for */
+/* --- the set-up, in place of multi_gpu_get_local_device_idx, multi_gpu_config_init,
+** multi_gpu_config_free, multi_gpu_get_shard_offset and set_zero_configs */
 
 typedef struct multi_gpu_config { /* as MultiGpuConfig; the communicators are by group */
   int process_rank, num_processes, local_device_idx;
@@ -35,8 +34,8 @@ static bool config_init(multi_gpu_config *c, mgrid_backend *backend, const char 
   return c->state != NULL;
 }
 
-/* set_zero_configs turns ZeRO off where the parameters cannot be cut equally; it divides by all
-** ranks. */
+/* Turn ZeRO off if the parameters cannot be cut equally, as set_zero_configs does; it cuts over all
+** ranks, this function over the group. */
 static void set_zero(multi_gpu_config *c, int stage, size_t parameters) {
   size_t shards = (size_t)mgrid_group_size(c->shard);
   c->zero_stage = stage == 1 && parameters % shards == 0;
@@ -76,7 +75,7 @@ static void train_step(const multi_gpu_config *c, int step, double *parameter, d
     MPI_Allreduce(MPI_IN_PLACE, grad, PARAMETERS, MPI_DOUBLE, MPI_SUM, shard);
   /* the original has one copy */
   MPI_Allreduce(MPI_IN_PLACE, grad, (int)s.size, MPI_DOUBLE, MPI_SUM, copy);
-  for (size_t i = 0; i < s.size; i++) { /* grad is of the shard alone */
+  for (size_t i = 0; i < s.size; i++) { /* the shard's sums are at the front of grad */
     momentum[i] = momentum[i] / 2 + grad[i] / c->num_processes;
     parameter[s.offset + i] -= momentum[i] / 8;
   }
@@ -106,7 +105,7 @@ int main(int argc, char **argv) {
   EXPECT(c.local_device_idx == port_rank); /* the ports run on one machine */
 
   set_zero(&c, 1, PARAMETERS + 1);
-  EXPECT(c.zero_stage == (mgrid_group_size(c.shard) == 1)); /* what cannot be cut is not */
+  EXPECT(c.zero_stage == (mgrid_group_size(c.shard) == 1)); /* off: the sizes do not divide */
   for (int stage = 0; stage <= 1; stage++) {
     set_zero(&c, stage, PARAMETERS);
     EXPECT(c.zero_stage == stage);

@@ -1,4 +1,4 @@
--- An all-to-all meets a reduce-scatter: the ranks of the last pipeline stage make other calls for the experts.
+-- An all-to-all meets a reduce-scatter: the ranks of the last pipeline stage make another call for the experts.
 -- Reported as Megatron-LM#5749. With `fixed=true` all make the same calls.
 return recipe {
   params = { pp = 2, fixed = false },

@@ -1,5 +1,5 @@
--- Three communicators at once, which each rank launches in its own order: rccl#2191, pytorch#175145. One order
--- (`ordered=true`) is not enough, as kernels of several streams start in any. With `fixed=true` calls wait in turn.
+-- Three communicators at once, which each rank launches in its own order: rccl#2191, pytorch#175145. One order of all
+-- ranks (`ordered=true`) is not enough: kernels of several streams start in any order. `fixed=true`: each call waits.
 return recipe {
   params = { fixed = false, ordered = false },
   build = function(world)

@@ -26,7 +26,7 @@ local policy = {
   bucket_bytes = policies.bucket_bytes { least = 64 << 10, per_rank = 0 }, -- about a layer of a small model
   gradient_family = policies.gradient_family { dense = "dp_cp", expert = "expert_data" },
   learning_rate = policies.learning_rate { peak = 3e-3, least = 3e-4, warmup = 10 },
-  checkpoint = policies.checkpoint { every = 50 }, -- if the user named a folder
+  checkpoint = policies.checkpoint { every = 50 }, -- called only with --checkpoint
   on_lost = on_lost,
 }
 

@@ -11,8 +11,8 @@
 **
 ** Shapes are row-major. T tokens of a microbatch on this rank: sample by sample, position by
 ** position. A parameter has its shape in the whole model, and the rows and columns of it that
-** this rank holds; its first value depends on its name and its place in the whole alone, so
-** every layout starts from the same model.
+** this rank holds. A first value depends only on the parameter's name and on the index of the
+** value in the whole parameter, so every layout starts from the same model.
 */
 #ifndef TRAINER_MODEL_H
 #define TRAINER_MODEL_H
@@ -39,7 +39,7 @@ typedef double real;
 
 enum { VOCAB = 32 };
 
-/* The program ends as the moongrid command does: with the hundreds of a status. */
+/* The hundreds digit of a status, which is also the exit code of the moongrid command. */
 static inline int exit_code(mgrid_status s) { return (int)s / 100; }
 
 typedef struct config {
@@ -55,8 +55,8 @@ typedef struct config {
 
 typedef struct policies policies;
 
-/* This rank's group of a family. comm MPI_COMM_NULL: the rank is in none, such as an idle rank;
-** then rank is -1, and size is that of the other groups, if they have equal sizes. */
+/* This rank's group of a family. If this rank is in none, such as an idle rank, comm is
+** MPI_COMM_NULL, rank is -1, and size is that of the other groups, if their sizes are equal. */
 typedef struct group {
   const char *family;
   const mgrid_state *state; /* tells whether a rank is lost, when a call fails */
@@ -67,7 +67,7 @@ typedef struct group {
 typedef struct layout {
   group tp, cp, dp, pp, ep, dp_cp, shard, copies, expert_data, expert_shard, expert_copies,
       embedding, job;
-  /* the state's: ranks that share dense parameters, and experts */
+  /* the grids of the state: of dense parameters, and of experts */
   const mgrid_grid *dense, *experts;
   mgrid_state *state;
   bool idle; /* this rank is in no family: a spare */
@@ -98,22 +98,22 @@ void group_exchange_rows(const group *g, const real *out, const int *out_rows, r
                          const int *in_rows, int width);
 void group_spread(const group *g, double *x, int n, int from);
 void group_spread_reals(const group *g, real *x, size_t n); /* from the first rank */
-/* x stays until group_finish */
+/* These start a call. Its memory must stay until group_finish. */
 MPI_Request group_send(const group *g, int to, int tag, const real *x, int n);
-MPI_Request group_sum_start(const group *g, double *x, int n); /* and so here */
-/* the rank's n sums are then first in `all` */
+MPI_Request group_sum_start(const group *g, double *x, int n);
+/* At the end this rank's n sums are at the front of `all`. */
 MPI_Request group_scatter_sum_start(const group *g, double *all, int n);
-void group_poke(const group *g, MPI_Request *r); /* let it make progress */
+void group_poke(const group *g, MPI_Request *r); /* let the call make progress */
 void group_finish(const group *g, MPI_Request *r);
-/* of a revoked group; false: it has not ended, and still uses its memory */
+/* End a call of a revoked group. False: it has not ended, and still uses its memory. */
 bool group_forget(MPI_Request *r);
 void group_receive(const group *g, int from, int tag, real *x, int n);
 
 /* --------------------------------------------------------------- policy.c */
 
-/* Decisions of the recipe (layout.lua, `policy`). The trainer asks for the first four on every rank
-** when it makes a model; they may fail. It asks for the others between steps; it prints an error of
-** these, and uses the last good answer. */
+/* Decisions of the recipe (layout.lua, `policy`). The trainer calls the first four policies on all
+** ranks when it makes a model; an error refuses the model. It calls the others between steps; after
+** an error it prints the message, and uses the last good answer. */
 policies *policies_open(mgrid_runtime *rt, mgrid_state *state, bool talks, mgrid_error *err);
 void policies_free(policies *p);
 /* The schedule for `ranks` of a pipeline. chunks: stages of a rank, 1 but for "interleaved"; order:
@@ -136,7 +136,8 @@ bool policy_checkpoint(policies *p, int64_t step, int64_t steps);
 uint64_t data_mix(uint64_t a, uint64_t b);         /* a number that looks random, for (a, b) */
 char *data_text(uint64_t seed, size_t length);     /* `length` characters, and a 0; free() */
 char *data_read(const char *path, size_t *length); /* NULL with errno */
-/* Symbols of `sample` in the batch of `step`: n of them from `first` on; targets are one on. */
+/* Give n symbols, from `first` on, of `sample` in the batch of `step`. The target of a symbol is
+** the next symbol. */
 void data_sample(const char *text, size_t length, const config *c, int64_t step, int sample,
                  int first, int n, int *symbols, int *targets);
 
@@ -234,7 +235,6 @@ typedef struct model {
   size_t length;
   mgrid_topology *topology;  /* while the model is made: its parameters as tensors, */
   mgrid_plan *tensors;       /* and then who has which part of them */
-  bool first, last;          /* has the first, the last stage of the pipeline */
   chunk *chunks;             /* stages of this rank: rank + i x ranks of the pipeline */
   int nchunks, nlayers;      /* nlayers: of all of them */
   int *place;                /* [layers of the whole model] the rank of pp that has each */

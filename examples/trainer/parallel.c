@@ -17,28 +17,9 @@
 #include <string.h>
 #include <time.h>
 
-enum { GROUPS = 13 };
-
 jmp_buf lost_rank;
 
 _Noreturn void left_by_loss(void) { longjmp(lost_rank, 1); }
-
-static void groups(layout *l, group *all[GROUPS]) {
-  group *each[GROUPS] = { &l->tp,
-                          &l->cp,
-                          &l->dp,
-                          &l->pp,
-                          &l->ep,
-                          &l->dp_cp,
-                          &l->shard,
-                          &l->copies,
-                          &l->expert_data,
-                          &l->expert_shard,
-                          &l->expert_copies,
-                          &l->embedding,
-                          &l->job };
-  memcpy(all, each, sizeof each);
-}
 
 static int dim(const mgrid_grid *g, const char *name) {
   for (size_t i = 0; i < mgrid_grid_ndims(g); i++)
@@ -47,27 +28,28 @@ static int dim(const mgrid_grid *g, const char *name) {
 }
 
 mgrid_status layout_open(mgrid_state *state, layout *l, mgrid_error *err) {
-  static const char *const names[GROUPS] = { "tp",
-                                             "cp",
-                                             "dp",
-                                             "pp",
-                                             "ep",
-                                             "dp_cp",
-                                             "shard",
-                                             "copies",
-                                             "expert_data",
-                                             "expert_shard",
-                                             "expert_copies",
-                                             "embedding",
-                                             "job" };
-  group *all[GROUPS];
-  groups(l, all);
+  const struct {
+    const char *family;
+    group *group;
+  } all[] = { { "tp", &l->tp },
+              { "cp", &l->cp },
+              { "dp", &l->dp },
+              { "pp", &l->pp },
+              { "ep", &l->ep },
+              { "dp_cp", &l->dp_cp },
+              { "shard", &l->shard },
+              { "copies", &l->copies },
+              { "expert_data", &l->expert_data },
+              { "expert_shard", &l->expert_shard },
+              { "expert_copies", &l->expert_copies },
+              { "embedding", &l->embedding },
+              { "job", &l->job } };
   l->state = state;
-  for (int i = 0; i < GROUPS; i++) {
-    const mgrid_group *g = mgrid_state_group(state, names[i], err);
+  for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+    const mgrid_group *g = mgrid_state_group(state, all[i].family, err);
     if (!g && err->status) return err->status;
-    *all[i] = (group){
-      .family = names[i],
+    *all[i].group = (group){
+      .family = all[i].family,
       .state = state,
       .comm = mgrid_mpi_comm(g),
       .rank = g ? (int)mgrid_group_position(g) : -1,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
 ** tensors.c - tells moongrid which rank has which part of each parameter of the whole model, and
-** carries values from one layout to another by what it plans from that: each value that a rank
-** needs and does not have is sent to it once.
+** moves values from one layout to another as moongrid plans it: each value that a rank needs and
+** does not have is sent to it once.
 **
 ** A rank's part of a parameter, cut by tp, is flat and cut once more into slices by the dim `zero`.
 ** Weights and the optimizer's two moments have the same slices, so one move plan serves all three,

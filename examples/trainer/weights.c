@@ -201,9 +201,9 @@ static void cut_up(model *m, policies *ask, mgrid_error *err) {
   m->nslots = l->idle ? 0 : m->nchunks == 1 && m->warmup < total ? m->warmup + 1 : m->microbatches;
 }
 
-/* Choose the families over which gradients are summed, and the sizes of buckets. After an error ask
-** the other questions all the same, because agreed policies are collective: every rank asks the
-** same about families, and ranks of a dp_cp group ask the same about parameters. */
+/* Choose the families over which gradients are summed, and the sizes of buckets. After an error
+** make the other calls all the same, because agreed policies are collective: all ranks ask about
+** the same families, and the ranks of a dp_cp group about the same parameters. */
 static void choose_sums(model *m, policies *ask, mgrid_error *err) {
   sharing *both[] = { &m->dense, &m->expert };
   m->dense = (sharing){ &m->l.dp_cp, &m->l.shard, &m->l.copies, 0 };
@@ -240,7 +240,6 @@ model *model_new(const config *c, const layout *l, policies *ask, const char *te
     free(m);
     return NULL;
   }
-  m->first = l->pp.rank == 0, m->last = l->pp.rank == l->pp.size - 1;
   m->b = m->samples / m->microbatches, m->s = c->seq / l->cp.size, m->T = m->b * m->s;
   m->heads = c->heads / l->tp.size, m->mine = c->width / l->tp.size,
   m->hidden = c->hidden / l->tp.size;

@@ -7,8 +7,8 @@
 --
 -- Ranks, positions, coordinates and group numbers are integers from 0; a list of them is a sequence. A function
 -- communicates only if its text says "Collective". A wrong argument or an unknown name raises an error, which has the
--- file and line of the caller and the nearest valid name. Grids, families and plans never change. An object keeps the
--- objects alive from which it was made; Lua collects it like any other value. `==` compares contents.
+-- file and line of the caller and the nearest valid name. Grids, families and plans never change. An object keeps alive
+-- the objects from which it was made; Lua collects it like any other value. `==` compares contents.
 
 -- options: written by make docs
 ---The options of a family for its communicators. Families with the same members share communicators only if these
@@ -59,12 +59,12 @@
 
 -- Topology ----------------------------------------------------------------------
 
----Named families and grids in one name space. `t.tp = family` adds one (the order of the
+---Named families and grids in one name space. `t.tp = family` adds a family (the order of the
 ---assignments is the order of creation), `t.tp` returns it. A name is assigned once, but
 ---`t.tp = t.tp:with {...}` changes the options of a family in its place, and `t.tp = nil` removes it.
----`#t` counts the families and `pairs(t)` visits them in that order. Grids only give coordinates.
----Assign a tensor in the same way, after the grid that it names. `print(t)` shows an overview, with
----at most a screen of families.
+---`#t` counts the families and `pairs(t)` visits them in that order. A grid has no communicators; it
+---gives the ranks coordinates. Assign a tensor in the same way, after the grid that it names.
+---`print(t)` shows an overview, with at most a screen of families.
 ---@class moongrid.Topology
 ---@field [string] moongrid.Family|moongrid.Grid|moongrid.Tensor|any
 local Topology = {}
@@ -83,8 +83,8 @@ local Recipe = {}
 
 ---Make the recipe's plan for a world. If the recipe refuses, this raises an error with the recipe's own file and line.
 ---@param world integer|moongrid.World number of ranks
----@param params? table<string, any>|string[] values by name or alias, or their text as on a command line. A name with a dot is an option of families: `["tp.max_ctas"] = 8`, `["*.timeout"] = 600`. Or a list of "NAME=VALUE"
----@param file? string a file of parameters, which those of a list override: JSON, YAML, or Lua that returns a table
+---@param params? table<string, any>|string[] values, or texts as on a command line, by name or alias; a name with a dot is an option of families: `["tp.max_ctas"] = 8`, `["*.timeout"] = 600`. Or a list of "NAME=VALUE"
+---@param file? string a file of parameters: JSON, YAML, or Lua that returns a table. `params` is then a list, and overrides it
 ---@return moongrid.Plan
 function Recipe:plan(world, params, file) end
 
@@ -116,9 +116,9 @@ function Recipe:group(state, getter, arguments) end
 ---@param value any a plain value; nil restores the default
 function Recipe:set(state, name, value) end
 
----Call one of the recipe's policies, as mgrid_policy_call does in C. Collective over the job, or over this rank's group
----of a family, if the policy is agreed over these. Raises the error of a policy that fails. If the ranks get different
----results, this returns nil, message, status on all of them.
+---Call one of the recipe's policies, as mgrid_policy_call does in C. If the recipe declares the policy agreed, the call
+---is collective over the job, or over this rank's group of the declared family; else it is local. Raises the error of a
+---policy that fails. If the ranks get different results, this returns nil, message, status on all of them.
 ---@param state moongrid.State of a plan of this recipe
 ---@param policy string
 ---@param arguments? table<string, any> plain values, which the policy gets as `q`
@@ -128,11 +128,11 @@ function Recipe:set(state, name, value) end
 ---@return integer? status 400 to 499: the backend failed, 500: ranks disagree (moongrid.h has each)
 function Recipe:call(state, policy, arguments, kind) end
 
----Run lines of Lua, as `moongrid shell` does. The lines can use the words of recipes, and of the last plan of the
----recipe the families and grids by name, the topology `t`, `world` and the parameters `p`. A name that they assign
+---Run lines of Lua, as `moongrid shell` does. The lines can use the words of recipes, and names from the last plan of
+---the recipe: its families and grids, the topology `t`, `world` and the parameters `p`. A name that the lines assign
 ---stays until the next plan.
 ---@param lines string
----@return string? text what they print and return; nil if the last statement is incomplete
+---@return string? text the lines' output and results; nil if the last statement is incomplete
 function Recipe:run(lines) end
 
 ---Complete a line for `run`.
@@ -214,8 +214,8 @@ function moongrid.zip(...) end
 
 ---Join all groups that share a rank, directly or through other groups, into one group. The families may share ranks.
 ---Members ascend, and groups are in the order of their lowest ranks. A rank in no group stays in none. O(dims) for
----families with a rule over the same ranks, if their sizes divide each other; else O(members), and explicit lists if
----the groups follow no rule.
+---families with a rule over the same ranks, if their sizes divide each other; else O(members). The result has explicit
+---lists if its groups follow no rule.
 ---
 ---Example: `closure(g "tp", g "pp")` is `{0,1,4,5} {2,3,6,7}`.
 ---@param ... moongrid.Family 1 to 64, of one world
@@ -296,26 +296,26 @@ function moongrid.plan(topology) end
 
 ---@param recipe string a file (with "/" or ".lua" in its name) or the name of a bundled one
 ---@param options? { text?: string, log?: fun(message: string), lines?: boolean } text: the text of the recipe, if
----`recipe` is only its name; log: a function that gets what the recipe prints, else this is lost; lines: its plans have
----`Plan:lines`
+---`recipe` is only its name; log: gets the messages that the recipe prints, which are lost without it; lines: record
+---the lines that make families, for `Plan:lines`
 ---@return moongrid.Recipe
 function moongrid.load(recipe, options) end
 
----Return whether a file, or the text in its place, looks like a saved plan (`moongrid plan --rules`, `--json`). The plan
----may still be broken.
+---Return whether a file looks like a saved plan (`moongrid plan --rules`, `--json`). The plan may still be broken.
 ---@param path string
----@param text? string
+---@param text? string the content, so that the file is not read
 ---@return boolean
 function moongrid.is_saved(path, text) end
 
----Return the plan in a file, or in the text in its place. Raises unless the plan is whole and has the saved digest.
+---Return the plan in a file. Raises unless the plan is whole and has the saved digest.
 ---@param path string
----@param text? string
+---@param text? string the content, so that the file is not read
 ---@return moongrid.Plan
 function moongrid.saved(path, text) end
 
----Open a machine: a text such as "node:4 gpu:8", a preset such as "dgx-h100", a file name with more words after it, or
----"slurm" for the Slurm job of this process (src/machine/README.md). An error in a file names the line.
+---Open a machine: a text such as "node:4 gpu:8", a preset such as "dgx-h100", the name of a file, or "slurm" for the
+---Slurm job of this process (src/machine/README.md). Words of a text may follow, as in "hosts.txt gpu:8". An error in a
+---file names the line.
 ---@param source string
 ---@return moongrid.MachineModel
 function moongrid.open_machine(source) end
@@ -327,7 +327,7 @@ function moongrid.presets() end
 ---Return the status of a caught error. Only the last message that this module raised has one. Its hundreds digit is the
 ---exit code of the command: 1 recipe or sizes refused, 2 usage, 3 limit hit, 4 backend failed, 5 ranks disagree.
 ---@param message any what `pcall` returned
----@return integer? status nil if this is another message
+---@return integer? status nil for any other message
 function moongrid.status(message) end
 
 -- backends: written by make docs
@@ -415,7 +415,7 @@ function moongrid.options() end
 ---@class moongrid.BackendInfo
 ---@field name string
 ---@field doc string
----@field makes boolean it makes communicators, and a family may ask for it
+---@field makes boolean it makes communicators, and the option `backend` of a family may name it
 ---@field carries boolean it can be the carrier of another backend
 ---@field carried boolean it needs a carrier
 ---@field exchanges boolean `prove` also makes an all-to-all

@@ -10,8 +10,8 @@ local Checkpoint = {}
 
 ---Start a copy in the layout of a plan: a file for each rank that has the first copy of a part, and an index. Raises if
 ---a tensor has no counterpart on the other side, a rule between names is wrong, or a rank would hold nothing of a
----tensor. `names` has rules between names, as `moongrid reshard` reads them, and `names_from` their source for
----messages; `recipe_names` has the rules of the recipe (`names` of its info), and `recipe` its name for messages.
+---tensor. Options: names: rules between names, as `moongrid reshard` reads them; names_from: the source of these rules,
+---for messages; recipe_names: the rules of the recipe (`names` of its info); recipe: the recipe's name, for messages.
 ---@param plan moongrid.Plan
 ---@param folder string must not exist yet
 ---@param options? { names?: string, names_from?: string, recipe?: string, recipe_names?: string, convert?: boolean, empty?: boolean, window?: integer } convert:
@@ -22,8 +22,8 @@ function Checkpoint:reshard(plan, folder, options) end
 ---A copy that is being written. The folder gets its name when the copy is complete; a copy that is closed or collected
 ---before leaves nothing.
 ---@class moongrid.Resharding
----@field progress { tensors: integer, bytes: integer, files: integer, done: integer, made: integer } of the copy; done: bytes
----so far; made: files so far
+---@field progress { tensors: integer, bytes: integer, files: integer, done: integer, made: integer } the totals of the copy;
+---done: bytes written so far; made: files written so far
 local Resharding = {}
 
 ---Write the next elements, at most `window` bytes. Raises an error of reading or writing; then the copy has ended.

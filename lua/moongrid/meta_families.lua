@@ -22,11 +22,12 @@ local World = {}
 ---@return moongrid.World
 function World:window(offset, size) end
 
----Return these ranks, or some of them, in another order. Position 0 of a grid over the result is the first rank of the
----list; coordinates, families and plans use this order. A function returns the rank at each position. A family gives
----the order by the members of its one group. Raises if a rank occurs twice or is outside this World. An order that
----follows a rule of modes (every second rank, a transposed grid) costs nothing afterwards. With any other order,
----families along dims of the grid are explicit lists unless they are regular. O(size); O(modes) for a family of a grid.
+---Return the ranks of this World, or some of them, in another order. Position 0 of a grid over the result is the first
+---rank of the list; coordinates, families and plans use this order. A function returns the rank at each position. A
+---family gives the order by the members of its one group. Raises if a rank occurs twice or is outside this World. An
+---order that follows a rule of modes (every second rank, a transposed grid) costs nothing afterwards. With any other
+---order, families along dims of the grid are explicit lists unless they are regular. O(size); O(modes) for a family of
+---a grid.
 ---Example: `grid(world:order { 7, 6, 5, 4, 3, 2, 1, 0 }, "tp-dp", { tp = 2, dp = fill }) "tp"` is `{7,6} {5,4} {3,2} {1,0}`.
 ---@param ranks integer[]|moongrid.Family|fun(position: integer, size: integer): integer
 ---@return moongrid.World
@@ -38,7 +39,7 @@ function World:rank(position) end
 
 ---Make a family from explicit lists, group by group. O(members); regular lists become a rule and cost
 ---nothing afterwards. Raises if the lists do not match `kind`, or contain a rank outside this window.
----It does not work for a World in another order. A text may have the lists as Python prints them:
+---Raises for a World in another order. A text may have the lists as Python prints them:
 ---"[[0, 1], [2, 3]]", one list per line, tuples, range(0, 8, 2).
 ---Example: `world:table { { 0, 7, 1 }, { 2, 3, 4, 5, 6 } }` is `{0,7,1} {2,3,4,5,6}`.
 ---@param groups integer[][]|string ranks of each group, in order; no group is empty
@@ -65,7 +66,7 @@ function World:modes(modes) end
 
 ---Ordered dims over the ranks of a World, fastest first. `grid.tp` is the size of dim tp, unless a
 ---method has the same name. `grid "tp"` and `grid("dp", "cp")` are `grid:along(...)`. `#grid` is the
----number of ranks. Two are equal if they have the same dims, sizes, and ranks in the same order.
+---number of ranks. Two grids are equal if they have the same dims, sizes, and ranks in the same order.
 ---@class moongrid.Grid
 ---@overload fun(...: string): moongrid.Family
 ---@field [string] integer
@@ -90,8 +91,8 @@ function Grid:along(...) end
 ---@class moongrid.Along: { [integer]: string }
 ---@field index? string|string[] the dims that number the groups: all others that are larger than 1
 
----Return the family along all dims but these: the groups of all ranks with the same coordinates in them. Without names
----all ranks are one group.
+---Return the family along all dims except the named ones: the ranks of a group have equal coordinates in the named
+---dims. Without names all ranks are one group.
 ---Example: `g:except "dp"` is `{0,1,4,5} {2,3,6,7}`.
 ---@param ... string names of dims, each once
 ---@return moongrid.Family
@@ -160,7 +161,7 @@ function Grid:rename(names) end
 ---@return moongrid.Grid
 function Grid:at(coords) end
 
----Return the grid without those of these dims that have size 1, for a system whose meshes have only dims above 1.
+---Return the grid without the named dims that have size 1, for a system whose meshes have only dims above 1.
 ---@param ... string names of dims, each once; none: all dims
 ---@return moongrid.Grid
 function Grid:squeeze(...) end
@@ -247,8 +248,8 @@ function Family:pick(...) end
 ---@return moongrid.Family
 function Family:bundle(n) end
 
----Return all pairs of neighbours of every group, as pipeline stages need: `neighbours(1, ...)`. A ring of two ranks is
----one pair.
+---Return all pairs of neighbours of every group, as pipeline stages need; the same as `neighbours(1, wrap)`. A ring of
+---two ranks is one pair.
 ---Example: `g("tp", "dp"):pairs()` is `{0,1} {1,2} {2,3} {4,5} {5,6} {6,7}`.
 ---Example: `g("tp", "dp"):pairs "wrap"` is `{0,1} {1,2} {2,3} {3,0} {4,5} {5,6} {6,7} {7,4}`.
 ---Example: `g "tp":pairs "wrap"` is `{0,1} {2,3} {4,5} {6,7}`.

@@ -7,7 +7,7 @@
 local Plan = {} -- luacheck: ignore
 
 ---Return how the job goes on when these ranks are lost (src/survive/README.md). The recipe of the plan decides, with
----the arguments of the plan. Raise for unknown ranks, ranks given twice, and a policy on_lost that fails.
+---the parameters of the plan. Raises for unknown ranks, ranks given twice, and a policy on_lost that fails.
 ---@param what { ranks: integer[], how?: "replace"|"shrink"|"stop" } `how` instead of asking the policy
 ---@return moongrid.Loss
 function Plan:lose(what) end
@@ -46,7 +46,7 @@ function Losses:lose(ranks) end
 ---@return moongrid.LossSums
 function Losses:sums(ranks) end
 
----Communicators and bytes as in `moongrid.Loss`.
+---The sums of a loss. kept, made, dropped: communicators; stay, moved, missing: bytes; all as in moongrid.Loss.
 ---@class moongrid.LossSums
 ---@field how "replace"|"shrink"|"stop"
 ---@field why string the reason of a stop

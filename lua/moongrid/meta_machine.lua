@@ -90,7 +90,7 @@ function MachineModel:counts(family, level) end
 ---node, and the name of the node. Raises if the machine has no such rank.
 ---@param rank integer
 ---@return integer place
----@return integer host
+---@return integer node
 ---@return integer slot
 ---@return string? name
 function MachineModel:seat(rank) end

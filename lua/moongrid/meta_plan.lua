@@ -13,7 +13,7 @@
 ---@field grids string[] names in the order of the topology
 ---@field tensors string[] names in the order of the topology
 ---@field machine string the text of the machine that the recipe read; "": none
----@field traffic string|false what its recipe says that each family sends in a step, "tp = 2 GiB all_reduce x 96"; false: nothing
+---@field traffic string|false what each family sends in a step, "tp = 2 GiB all_reduce x 96"; false: the recipe does not say
 ---@field notes string[] possible mistakes: cuts that leave ranks without any element of a tensor
 ---@field laws string[]|false laws about the machine that held, "within(tp, machine.node)"; false: the recipe read no machine
 ---@field params moongrid.PlanParam[] its parameters
@@ -30,9 +30,10 @@ local Plan = {} -- luacheck: ignore
 ---@field usual boolean the value is the default
 ---@field unread boolean build did not read it
 
--- Texts of a plan may grow with the world. `write` gets one in pieces, as io.write does; without it the text is returned.
+-- Texts of a plan may grow with the world. A function `write` gets the text in pieces, as io.write does; without it the
+-- call returns the text.
 
----Return the plan as one JSON object, or one rank's view of it. O(members) of what it lists.
+---Return the plan as one JSON object, or one rank's view of it. O(members that it lists).
 ---@param rank? integer nil: the whole plan
 ---@param write? fun(piece: string)
 ---@param site? moongrid.Site for `resources`
@@ -58,7 +59,7 @@ function Plan:has_step() end
 ---@return { family: string, group: integer, round: integer }[]
 function Plan:creates(rank) end
 
----Return the step of the plan's recipe, evaluated once for each class of ranks. Raise if the recipe has none.
+---Return the step of the plan's recipe, evaluated once for each class of ranks. Raises if the recipe has none.
 ---@param file? string a file that returns the step, instead of the recipe's
 ---@return moongrid.Programs
 function Plan:step(file) end
@@ -107,7 +108,7 @@ function Plan:counts(rank) end
 function Plan:rehearse() end
 
 ---Check the laws of every plan: each listed member is found at its group and position, a partition has each rank once,
----all ranks create their groups in one order. If a law is broken, which would be a bug in moongrid, raise an error that
+---all ranks create their groups in one order. Raises if a law is broken, which would be a bug in moongrid; the error
 ---names family and group. Of worlds above 2^20 ranks only a sample is checked. O(members), in memory that does not grow
 ---with the world.
 ---@return integer members checked, over all families
@@ -115,7 +116,7 @@ function Plan:rehearse() end
 function Plan:check() end
 
 ---Check a law of the plan, as "within(tp, mp)", "disjoint(a, b)", "same(a, b)", "covers(a)", or about a machine
----"within(tp, machine.node)". Raise for a text that is not a law, and for unknown names.
+---"within(tp, machine.node)". Raises for a text that is not a law, and for unknown names.
 ---@param law string
 ---@param machine? moongrid.MachineModel nil: the machine that the recipe read
 ---@return boolean holds
@@ -126,23 +127,23 @@ function Plan:law(law, machine) end
 ---@return string? other the earlier family whose communicators all its groups use; nil if there is none
 function Plan:shares(family) end
 
----Return the State of one rank, without communicators; it answers all questions.
+---Return the State of one rank, without communicators, for questions about its groups.
 ---@param rank integer 0 to world - 1
 ---@return moongrid.State
 function Plan:dry(rank) end
 
 ---Return how the communicators of a family are made. needed: it has groups of two or more ranks; made: needed, and its
 ---backend is not "none"; own: the number of groups whose communicator no earlier family makes; shares: as
----`Plan:shares`; options: as text; singles: the number of groups of one rank; twin: it was made by `twin`; created,
----ring: the most bytes that a communicator of NCCL takes on each member's GPU at creation, and more at first use (0 for
----other backends).
+---`Plan:shares`; options: as text; singles: the number of groups of one rank; twin: it was made by `twin`; created: the
+---most bytes that an NCCL communicator takes on a member's GPU at creation; ring: further bytes at its first use in a
+---ring (both 0 for other backends).
 ---@param family string
 ---@param site? moongrid.Site
 ---@return { needed: boolean, made: boolean, own: integer, shares: string?, options: string, singles: integer, twin: boolean, created: integer, ring: integer }
 function Plan:communicators(family, site) end
 
 ---List the families whose communicators groups of this family use, and the number of these groups. The family itself is
----in the list if it has equal groups.
+---in the list if some of its own groups are equal.
 ---@param family string
 ---@return { family: string, groups: integer }[]
 function Plan:leaders(family) end

@@ -1,8 +1,8 @@
 ---@meta moongrid.recipe
 -- SPDX-License-Identifier: MIT
 --
--- Annotations for editors (LuaCATS) of the language of recipes: nothing here runs. Grids, families, topologies and
--- states are in meta.lua.
+-- Annotations for editors (LuaCATS) of the language of recipes: nothing here runs. meta.lua has the rest, or says which
+-- file has it.
 --
 -- A recipe is Lua text that returns `recipe { ... }`. It can use the names below and these names of Lua (any other name
 -- is an error, and so is the assignment of a global):

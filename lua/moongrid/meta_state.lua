@@ -374,8 +374,8 @@ function Group:allgather(mine, all) end
 ---@return integer? status
 function Group:reduce_scatter(all, mine, op) end
 
----Send a block from each member to each: block i of `out` goes to position i, block i of `into` comes from there. Collective over
----the group.
+---Send a block from each member to each: block i of `out` goes to position i, block i of `into` comes from there.
+---Collective over the group.
 ---@param out moongrid.Buffer a multiple of the group's size elements, the same number on all members
 ---@param into moongrid.Buffer a different buffer, of the same size and type
 ---@return boolean? ok

@@ -87,6 +87,7 @@ function Step:group(f) end
 ---@param f fun()
 function Step:loop(n, f) end
 
+---Return the same step, whose operations go to this stream: `s:on("grads"):all_reduce(...)`.
 ---@param stream string
 ---@return moongrid.Step
 function Step:on(stream) end
@@ -182,7 +183,8 @@ function StepGroup:at(position) end
 ---@field reads moongrid.StepRead[] values that the step reads and that differ between ranks
 local Programs = {}
 
----`what` is "size", "position" or "index" of a family's group (`nth`: which of the rank's groups), a dim of a grid, or "rank".
+---`what` is "size", "position" or "index" of a family's group (`nth`: which of the rank's groups), a dim of a grid, or
+---"rank".
 ---@class moongrid.StepRead
 ---@field what string
 ---@field family string?
@@ -240,12 +242,13 @@ function Programs:text(rank) end
 ---@return string
 function Programs:traffic() end
 
----Return the price of the step on a machine, a preview (src/stability.md): the fields of `moongrid step --machine --json` that need no verdict.
----`estimate` has the source of the seconds; for data sheets how many times as long published runs took, least and most;
----for measured steps the mean error. Seconds are means over ranks: compute + exposed + bubble = seconds. With the
----option `timeline` also return a timeline, in which up to about that number of operations the rounds of loops are
----separate. Raises without a machine, for a machine whose rates are unknown, if a rank does not reach the end of its
----program, and at the limits of the recipe.
+---Return the price of the step on a machine, a preview (src/stability.md): the fields that `moongrid step --json` has
+---with --machine and without a verdict. `estimate.from` is the source of the seconds. If they come from data sheets,
+---`longer` has the smallest and the largest factor by which published runs took longer; if they come from measured
+---steps, `error` is the mean error. Seconds are means over ranks: compute + exposed + bubble = seconds. With the option
+---`timeline` also return a timeline; up to about that number of operations it has each round of a loop. Raises without
+---a machine, for a machine whose rates are unknown, if a rank does not reach the end of its program, and at the limits
+---of the recipe.
 ---@param options? { machine: (string|moongrid.MachineModel)?, rules: ("nccl"|"mpi")?, eager: number?, flops: number?, costs: (table|string)?, timeline: number? } the machine as for --machine, else the recipe's; sends of up to `eager` bytes do not wait under the rules of mpi; flops of a GPU in a second; costs: a table or a file of JSON (src/step/README.md), else those in the file of the machine
 ---@return { seconds: number, compute: number, exposed: number, hidden: number, bubble: number, types: integer, machine: string, flops: number, source: string, estimate: { from: string, longer: number[]?, error: number? }, fits: table, families: table, memory: table, busiest: table? }
 ---@return moongrid.Timeline?
@@ -268,7 +271,7 @@ local Timeline = {}
 ---@return integer began to wait
 ---@return integer moved began to work
 ---@return integer ended
----@return integer? by the type that came last, for which this one waited
+---@return integer? by the type that came last, so that this one waited for it; nil: it waited for none
 function Timeline:span(number) end
 
 ---@param rank integer

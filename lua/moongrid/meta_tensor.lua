@@ -16,8 +16,8 @@
 ---@field parts? integer[] lengths of concatenated arrays, each cut separately: fused QKV, gate and up
 ---@field owners? integer[] the piece of each element, from 0, or with `unit` of each run of `unit` elements: experts
 ---placed by their loads. A piece may have none
----@field copies? boolean fewer units than ranks: neighbouring ranks get the same unit, as heads of keys and values of
----grouped-query attention do. The pieces must be a multiple of the units. Without it the last ranks get nothing
+---@field copies? boolean with fewer units than ranks, neighbouring ranks get the same unit, as the heads of keys and
+---values of grouped-query attention. The pieces must be a multiple of the units. Without it the last ranks get nothing
 ---@field unit? integer pieces are multiples of it; it divides the length and each of `parts`: whole heads
 
 ---@class moongrid.TensorTable
@@ -25,8 +25,8 @@
 ---@field type string "bf16", "f16", "f32", "f64", "f8_e4m3", "f8_e5m2", "i8" to "i64", "u8" to "u64", "bool", "c64", "c128"
 ---@field over? string|moongrid.Grid the grid whose dims are named; default: the only grid of the topology
 ---@field cut? table<string, string|moongrid.Cut> by axis; an axis without a cut is whole on every rank of the grid
----@field on? moongrid.Family the ranks that hold it at all: every combination of some coordinates of each dim, as
----`g "pp":pick(0, -1)`. O(its members)
+---@field on? moongrid.Family the ranks that hold the tensor (default: all of `over`): every combination of some
+---coordinates of each dim, as `g "pp":pick(0, -1)`. O(its members)
 
 ---@class moongrid.FlatTable
 ---@field [integer] moongrid.Tensor in the order of concatenation, none of them flat

@@ -22,9 +22,12 @@ local OUTSIDE, IDLE, ALONE = -2, -1, -3 -- keys of cells without a group
 
 -- A part while it is drawn has
 --   drawing, part, family?   group: the group of each cell, from 1
---   numbered   ranks have their group after them     open    no lines between rows
---   per        ranks in a row of a box               chunks  rows for level 0             rows  rows of a box
---   cell       columns of a rank                     label   columns of a row's label     digits  of the largest rank
+--   numbered   whether ranks have their group after them
+--   open       whether no lines are between rows
+--   per        ranks in a row of a box
+--   chunks     rows into which all coordinates of level 0 are divided
+--   rows       rows of a box
+--   cell, label, digits   columns of a rank, of a row's label, of the largest rank's number
 
 local function boxes_of(part)
   local n = 1

@@ -2,8 +2,8 @@
 /* SPDX-License-Identifier: MIT
 **
 ** chart.js - the page of a step: a canvas with a row for each stream of each type of ranks, zoom, and what a bar waited
-** for. What is thinner than a pixel is merged: a column shows each kind by its share of that time. Texts of users go into
-** text nodes alone.
+** for. Bars thinner than a pixel are merged: a column of one pixel shows each kind by its share of the column's time.
+** Texts of users go into text nodes alone.
 */
 const { bars, about: data } = JSON.parse(document.getElementById("data").textContent);
 const $ = id => document.getElementById(id);
@@ -11,7 +11,7 @@ const canvas = $("chart"), pen = canvas.getContext("2d");
 const total = Math.max(data.seconds * 1e9, 1), top_of = 26;
 let from = 0, to = total, shown = null, kept = null, drag = null, wide = 800, left = 150, height = 28;
 
-// Bars of a row: began to wait, worked from, until, text, row that came last; in nanoseconds.
+// The bars of a row: when each began to wait, began to work, ended (nanoseconds); its text; the row that came last.
 const rows = bars.map(list => {
   const n = list.length / 5, row = { n, began: new Float64Array(n), from: new Float64Array(n), to: new Float64Array(n),
     text: new Int32Array(n), by: new Int32Array(n), longest: 0 };
@@ -45,7 +45,7 @@ const name_of = i => data.rows[i].label + (data.rows[i].stream === "main" ? "" :
 const x_of = t => left + (t - from) / (to - from) * wide;
 const t_of = x => from + (x - left) / wide * (to - from);
 
-// The first bar of a row that can reach the time t: those before it ended.
+// The first bar of a row that can reach the time t; all bars before it ended earlier.
 function first_at(row, t) {
   let low = 0, high = row.n;
   while (low < high) {
@@ -201,7 +201,7 @@ function say(at) {
   name.textContent = data.texts[row.text[at.bar]][0];
   box.replaceChildren(name,
     line(`${name_of(at.row)}, rank ${of.rank}${of.ranks > 1 ? ` and ${of.ranks - 1} like it` : ""}: ${time(row.to[at.bar] - row.from[at.bar])} from ${time(row.from[at.bar])}`),
-    line(by < 0 ? "It waited for nobody." : `It waited ${time(row.from[at.bar] - row.began[at.bar])} before that for ${data.rows[by].label} (rank ${data.rows[by].rank}), which came last.`));
+    line(by < 0 ? "It waited for no rank." : `It waited ${time(row.from[at.bar] - row.began[at.bar])} before that for ${data.rows[by].label} (rank ${data.rows[by].rank}), which came last.`));
 }
 
 function zoom(by, x = left + wide / 2) {

@@ -145,11 +145,11 @@ local function answer(plan, read, rank)
   return position or -1
 end
 
--- Return the positions that the step reads and that differ between types, for the labels of ranks.
+-- Return the positions and indexes that the step reads and that differ between types, for the labels of ranks.
 local function find_differences(plan, reads, types)
   local differ = {}
   for _, read in ipairs(reads) do
-    if read.what == "position" and read.family or read.what == "index" and read.family then
+    if read.family and (read.what == "position" or read.what == "index") then
       local first = answer(plan, read, types[1].rank)
       for i = 2, #types do
         if answer(plan, read, types[i].rank) ~= first then
@@ -172,7 +172,7 @@ local function label(plan, differ, rank)
   return said ~= "" and said or "rank " .. rank
 end
 
--- Return the label of each type of ranks; where labels are equal they have the first rank, too.
+-- Return the label of each type of ranks; equal labels also get the first rank of the type.
 local function labels(plan, differ, types)
   local all, times = {}, {}
   for i, type in ipairs(types) do
@@ -213,8 +213,8 @@ local function make_rows(c, plan)
       end
     end
   end
-  -- Return for a span the times when it began to wait, began to work, and ended; its text; and the row of the type for
-  -- which it waited, or nil.
+  -- Return the times when a span began to wait, began to work, and ended; the number of its text; and the number of the
+  -- row for which it waited, or nil.
   local texts = {}
   for number, type in ipairs(c.types) do texts[number] = text_of[type.program] end
   function c.bar(i)

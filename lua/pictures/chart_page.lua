@@ -5,8 +5,8 @@
 
 local words = require "pictures.words"
 
--- Return the bars of a row as a list of numbers, five for each bar: nanoseconds from the end of the bar before, of
--- waiting, of work; its text; the row for which it waited. Texts and rows count from 0 in the page.
+-- Return the bars of a row as a list of numbers, five for each bar: nanoseconds since the end of the bar before, of
+-- waiting, of work; its text; the row for which it waited. In the page texts and rows are counted from 0.
 local function bars_of(c, row)
   local bars, last = {}, 0
   for i, span in ipairs(row.spans) do

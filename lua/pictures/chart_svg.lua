@@ -42,7 +42,7 @@ local function shares_of(c, row)
   return share
 end
 
--- Return a column as a number, the topmost kind first. Waiting, kind 1, is below the others.
+-- Return a column as a number with the topmost kind in its lowest bits. Waiting, kind 1, is below the others.
 local function column_of(share, x, kinds)
   local sum, at, done, column = 0, 0, 0, 0
   for k = 1, kinds do sum = sum + (share[x * kinds + k] or 0) end

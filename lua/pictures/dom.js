@@ -3,7 +3,7 @@
 ** dom.js - what the scripts of pages share. Texts of users go into text nodes alone.
 */
 const $ = id => document.getElementById(id);
-// An element. Attributes that are functions listen; children are elements and texts, never markup.
+// Make an element. An attribute that is a function becomes a listener; children are elements and texts, never markup.
 const el = (tag, attributes = {}, ...children) => {
   const e = document.createElement(tag);
   for (const [key, value] of Object.entries(attributes)) {

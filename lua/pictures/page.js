@@ -5,11 +5,11 @@
 ** page_panels.js draws the ranks. make puts both into page.html, and that into the playground, which gives it plans.
 */
 const data = JSON.parse($("data").textContent);
-// A cell of a table, whose lines end behind a comma or a _, not within a number or a word.
+// A cell of a table, whose text breaks only after a comma or a _.
 const cell_of = text => el("td", {}, String(text).split(/(?<=[,_])/).map((part, i) => i ? [el("wbr"), part] : part).flat());
 const names_of = (list, most = 4) => list.slice(0, most).join(", ") + (list.length > most ? ` and ${list.length - most} more` : "");
 
-// A family: its groups by a rule of modes, or listed; neither of a long list that the page was not given.
+// A family, whose groups follow a rule of modes or are listed. It has neither if the list is too long for the page.
 class Family {
   constructor(f) {
     Object.assign(this, f);
@@ -51,8 +51,8 @@ class Family {
   }
 }
 
-const ROWS = 4, MADE = 40, LISTED = 4096; // listed of a rank: groups of a family, communicators that it makes, members
-// first: of each family the one that stands for all with its groups; also: those that it stands for.
+const ROWS = 4, MADE = 40, LISTED = 4096; // most groups of a family, communicators, and members, listed for a rank
+// first: for each family the one that represents all families with its groups; also: the others that it represents.
 let frame, plan, names, first, also, chosen = new Set(), picked = false, kept = null, shown = null, panels = [], zoom = null;
 const family = name => plan.by.get(name);
 
@@ -63,7 +63,7 @@ function use(f) {
     f.turned = true;
     for (const s of f.sheets) s.parts = s.parts.map(upright);
     for (const s of f.steps) s.groups = s.groups && new Set(s.groups);
-    const lists = new Map(f.plan.families.map(one => [one.name, one.groups])); // written once for equal ones
+    const lists = new Map(f.plan.families.map(one => [one.name, one.groups])); // equal families share one list
     f.plan.families = f.plan.families.map(one => new Family({ ...one, groups: lists.get(one.same || one.name) }));
     f.plan.by = new Map(f.plan.families.map(one => [one.name, one]));
     for (const g of f.plan.grids) g.line = new Family(g.line);
@@ -71,7 +71,7 @@ function use(f) {
   plan = f.plan;
   $("refused").textContent = f.error || "";
   names = plan ? plan.families.map(one => one.name) : [];
-  // The family that is named by a dim stands for those with its groups, and the dims come first, the fastest before.
+  // A family with the name of a dim represents those with its groups. These families come first, in the order of dims.
   const dims = new Set(plan ? plan.grids.flatMap(g => g.dims.map(d => d[0])).filter(n => names.includes(n)) : []);
   const equal = Map.groupBy(new Set([...dims, ...names]), n => family(n).same || n);
   first = new Map(names.map(n => [n, equal.get(family(n).same || n)[0]]));
@@ -105,13 +105,13 @@ function use(f) {
   show(kept);
   changed();
 }
-// Ranks of a machine, which have consecutive numbers; 0: there is one machine, or no rank has a neighbour on its own.
+// The number of consecutive ranks of a machine; 0: there is one machine, or each machine has one rank.
 const machineOf = () => plan && plan.machine > 1 && plan.machine < plan.world ? plan.machine : 0;
 const title_of = name => [name, ...also.get(name)].join(", ");
 const also_of = name => also.get(name).length > 0 && el("span", { class: "also" }, `+${also.get(name).length}`);
 const row_of = (kind, list) => el("tr", {}, list.map(words => el(kind, {}, words)));
 
-// Of a world that is drawn in part: the families by what their groups are like.
+// If only a part of the world is drawn: a table of the families and the form of their groups.
 function listClasses(machine) {
   $("classes").hidden = !plan || !frame.sampled;
   if ($("classes").hidden) return;
@@ -162,7 +162,7 @@ function choose(list) {
   again();
   changed();
 }
-// Only the families with the words of the search in their names, or in those of families with the same groups.
+// Show only the families whose name, or that of a family with the same groups, has all words of the search.
 function find() {
   const words = $("find").value.toLowerCase().split(/\s+/), fits = name => words.every(w => name.toLowerCase().includes(w));
   for (const label of labels()) {
@@ -238,7 +238,7 @@ function keepOnly(rank) {
   look(rank);
   changed();
 }
-// Keep a rank that is clicked; behind another one that is kept, say why the two talk.
+// Keep a clicked rank. If another rank is kept already, say why the two talk.
 function keep(rank) {
   if (kept !== null && kept !== rank) {
     [$("a").value, $("b").value] = [kept, rank];
@@ -282,7 +282,7 @@ document.addEventListener("keydown", e => {
 // The groups of a rank that a step makes: all of a family, or those that the step lists.
 const madeIn = (s, rank) => family(s.family).of(rank).filter(g => !s.groups || s.groups.has(g)).sort((x, y) => x - y);
 const createdBy = rank => frame.steps.flatMap(s => madeIn(s, rank).map(g => [s.family, g]));
-// After n steps a panel has the groups that are made by then; its family is marked if the last step made some of it.
+// Show which groups exist after n steps, and mark the panels whose groups step n made.
 function step() {
   const n = +$("step").value, steps = frame.steps || [], s = steps[n - 1];
   for (const p of panels) {
@@ -321,7 +321,7 @@ function chain(a, b) {
   for (let r = b; from.get(r); r = from.get(r)[0]) way.unshift([...from.get(r), r]);
   return way;
 }
-// What is said of two ranks: elements.
+// The elements that say why two ranks talk.
 function told(a, b) {
   const list = el("ul"), found = plan.own.flatMap(name => {
     const there = new Map(family(name).locate(b));
@@ -352,7 +352,7 @@ function why() {
 for (const id of ["a", "b"]) $(id).addEventListener("input", () => { why(); changed(); });
 
 // The address ---------------------------------------------------------------------------------------------------
-// "#at=world:16,tp:4&show=tp,dp&rank=5&step=2&why=3,7&zoom=2": what is not as at first.
+// "#at=world:16,tp:4&show=tp,dp&rank=5&step=2&why=3,7&zoom=2": all that differs from the first view.
 function address() {
   const list = [["at", at.some(place => place) && data.axes.map((axis, i) => `${axis.name}:${axis.values[at[i]]}`)],
     ["show", picked && plan && plan.own.filter(n => chosen.has(n))], ["rank", kept !== null && [kept]], ["step", $("step").value > 0 && [$("step").value]],
@@ -360,13 +360,13 @@ function address() {
   const word = v => String(v).split(":").map(encodeURIComponent).join(":"), parts = list.filter(x => x[1]).map(([key, values]) => `${key}=${values.map(word).join(",")}`);
   return parts.length ? "#" + parts.join("&") : "";
 }
-// The page around this one puts a function of its own here.
+// The playground replaces this function.
 function changed() {
   const hash = address();
   if (hash === location.hash) return;
   try { history.replaceState(null, "", location.href.split("#")[0] + hash); } catch { location.hash = hash; }
 }
-// What an address names and this page does not have is left out.
+// Names in an address that this page does not have are ignored.
 function read(hash = location.hash) {
   const words = new URLSearchParams(hash.slice(1)), of = key => (words.get(key) || "").split(",").filter(v => v), [a, b] = of("why");
   const number = (key, end) => /^\d+$/.test(of(key)[0]) && +of(key)[0] < end ? +of(key)[0] : null;
@@ -380,7 +380,7 @@ function read(hash = location.hash) {
   if (number("step", 1e6)) go(number("step", 1e6));
 }
 window.addEventListener("hashchange", () => read());
-// For the playground: show a plan in the place of that before, or as an address says; only a family.
+// For the playground. open: show another plan, with the present choices or those of an address. only: show one family.
 function open(f, hash) {
   document.body.classList.add("framed");
   data.frames = [f];

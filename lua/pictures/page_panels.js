@@ -24,7 +24,7 @@ const SIZES = [[4, 3, 0, 0], [5, 4, 0, 1], [7, 5, 0, 1], [14, 11, 0, 1], [25, 16
 const PAD = 5, TITLE = 14, HEAD = 16, GAP = 6, LONG = 48;
 const wide = text => Math.ceil(6.2 * String(text).length) + 6;
 const divisors = n => [...Array(n).keys()].map(i => i + 1).filter(d => n % d === 0);
-// The number of those given with which the block is nearest to the shape, width to height, and no wider than there is room.
+// The number in `list` whose block, of size(n), is nearest to `shape` (width to height) and not wider than `room`.
 function nearest(list, shape, room, size) {
   let best = list[0], least = Infinity;
   for (const n of list) {
@@ -38,8 +38,8 @@ function nearest(list, shape, room, size) {
 const length_of = level => typeof level[1] === "number" ? level[1] : level[1].length;
 const coord = (level, i) => typeof level[1] === "number" ? i : level[1][i];
 
-// How a part is laid: level 0 across, level 1 down, further ones as boxes with a title. What is too long goes on below
-// (a row) or beside (a column). Bare: where many tiles are small, 1: they have no labels, 2: small boxes have none, too.
+// Lay out a part: level 0 across, level 1 down, further levels as boxes with a title. A row that is too long goes on
+// below, a column beside. bare: 1: tiles have no labels, 2: nor have small boxes.
 function measure(part, z, room, shape, bare) {
   const levels = part.levels, name0 = levels[0][0], n0 = length_of(levels[0]), n1 = levels.length > 1 ? length_of(levels[1]) : 1;
   const narrow = w => Math.min(w, Math.floor(room / 4)); // a label has at most a quarter of the width, and then an ellipsis
@@ -73,7 +73,7 @@ function measure(part, z, room, shape, bare) {
   return { part, z, left, columns, chunks, head, strip, per, boxes, width, height, bare };
 }
 
-// The part with its longest level down the rows, but the first: fewer boxes.
+// The part with its longest level, except level 0, down the rows: this makes fewer boxes.
 function upright(part) {
   const n = part.levels.map(length_of), at = n.reduce((best, size, k) => k > 1 && size > n[best] && size <= 64 ? k : best, 1);
   if (at < 2) return part;
@@ -98,7 +98,7 @@ function pack(parts, room) {
   }
   return [width, y + high];
 }
-// With the shape that goes over the window least; bare as far as needed, if that is allowed.
+// Lay out a sheet in the shape that exceeds the window least; if `bare`, without labels as far as needed.
 function layout(sheet, z, room, tall, bare) {
   let best, least = Infinity;
   for (const without of bare ? [0, 1, 2] : [0]) {
@@ -169,7 +169,7 @@ function panel(name, parts, room, tall) {
     const area = el("div", { class: "part", style: `width:${l.width}px;height:${l.height}px` });
     const add = (kind, text, x, y, w, h) => area.append(el("div", { class: kind, title: w && wide(text) > w ? text : undefined,
       style: `left:${x}px;top:${y}px` + (w ? `;width:${w}px` : "") + (h ? `;height:${h}px` : "") }, text === undefined ? "" : String(text)));
-    const html = []; // of the cells, which have numbers alone: thousands of elements are made faster so
+    const html = []; // the cells as text, which is faster for thousands of them; it holds numbers alone
     const rim = place(l, add, (rank, x, y) => {
       const groups = f.of(rank), where = !groups.length ? "in no group" : groups.length > 4 ? `in ${groups.length} groups` : `group ${groups.join(" and ")}`;
       html.push(`<div class="cell" style="left:${x}px;top:${y}px;${style_of(groups)}" data-rank="${rank}" tabindex="${p.cells.size ? -1 : 0}" `
@@ -191,7 +191,7 @@ function panel(name, parts, room, tall) {
   return p;
 }
 
-// Of what is larger than its panel a small picture, with a frame around what is seen of it.
+// If the ranks do not fit into their panel, add a small picture of them with a frame around the visible part.
 function overview(p) {
   const { box } = p;
   if (box.scrollHeight <= box.clientHeight + 1 && box.scrollWidth <= box.clientWidth + 1) return;
@@ -229,7 +229,7 @@ function overview(p) {
   p.caption.append(outer);
   follow();
 }
-// The group of the rank in the small picture, too.
+// Mark the groups of the rank in the small picture, too.
 function mark(p) {
   if (!p.canvas) return;
   const pen = p.canvas.getContext("2d");
@@ -238,9 +238,9 @@ function mark(p) {
   for (const cell of p.raised) pen.fillRect(...p.spot(cell));
 }
 
-// Lay out the sheets of the panels: the largest cells with which all panels are on the first screen, several in a row if
-// that helps; else those with which each is. On a narrow screen, and in a frame, cells keep their numbers if that is
-// possible at all.
+// Lay out the sheets of the panels with the largest cells with which all panels fit on the first screen, several in a
+// row if that helps; else with the largest cells with which each panel alone fits. On a narrow screen, and in a frame,
+// cells keep their numbers if possible.
 function arrange(sheets, n, width, high) {
   const EDGE = 26, SAID = 86, GAPS = 14, each = Math.max(260, Math.round(innerHeight * 0.66)), phone = innerWidth <= 700;
   const fit = (tries, most, all) => {

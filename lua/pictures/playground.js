@@ -17,7 +17,7 @@ const compiled = (async () => {
   return WebAssembly.compile(await new Response(packed.stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer());
 })();
 const source = URL.createObjectURL(new Blob([$("module").textContent, "\n", $("worker").textContent], { type: "text/javascript" }));
-// Return a function that asks a worker of its own; it answers null where nobody waits any more when the turn comes.
+// Return a function that asks a worker of its own. It answers null if the request is stale when its turn comes.
 function asker() {
   let worker = null, tail = Promise.resolve();
   const reply = (message, limit) => new Promise((done, failed) => {
@@ -41,7 +41,7 @@ function asker() {
   };
   return (request, stale = () => false) => tail = tail.then(() => stale() ? null : answer(request));
 }
-const ask = asker(), prove = asker(); // a proof keeps no answer waiting
+const ask = asker(), prove = asker(); // other answers do not wait for a proof
 
 // Sharing: the address ------------------------------------------------------------------------------------------------
 async function pack(value) {
@@ -83,14 +83,14 @@ async function read() {
   }
 }
 window.addEventListener("hashchange", () => { if (location.hash !== ours) read(); });
-// What a visit without an address begins with.
+// What the page shows first if its address names nothing.
 const first = () => start ? { text: `return recipe { base = "${start.name}" }\n`, ...start } : listed[0];
 function told(words) { $("told").textContent = words; }
 
 // A recipe, its world and parameters ----------------------------------------------------------------------------------
 function open(s) {
   state = { laws: [], other: null, view: "", params: [], ...s };
-  if (!/\.lua$/.test(state.name)) state.name += ".lua"; // the text of its own, not a bundled recipe
+  if (!/\.lua$/.test(state.name)) state.name += ".lua"; // so that the text counts, not the bundled recipe of this name
   text.value = state.text;
   $("name").textContent = document.title = state.name;
   known = "";
@@ -330,7 +330,7 @@ function against() {
     if (document.activeElement !== $(id)) $(id).value = value ?? "";
   }
   if (o) $("diff").querySelector("h2").append(drop("it", () => { state.other = null; }));
-  else $("diff").lastChild.replaceChildren(el("p", { class: "soft" }, "Pin this recipe, then change it: what changes stands here, and what a running job keeps of its communicators."));
+  else $("diff").lastChild.replaceChildren(el("p", { class: "soft" }, "Pin this recipe, then change it: here are then the differences, and the communicators that a running job keeps."));
 }
 $("pin").addEventListener("click", () => { state.other = side(pair(state)); soon(); });
 $("against").addEventListener("change", e => { if (listed[e.target.value]) state.other = side(pair(listed[e.target.value])); soon(); });

@@ -103,8 +103,8 @@ local function laws_pane(cards)
   return { badge = whole and tostring(#cards) or broken .. " broken", kind = whole and "good" or "bad", cards = cards }
 end
 
--- Return the pane of the laws that the recipe claims and of the laws of the request.
-local function laws_of(plan, asked)
+-- Return the cards of the laws that the recipe claims and of the laws of the request.
+local function law_cards(plan, asked)
   local cards, done, of_recipe = {}, pcall(function() return plan.laws end)
   for _, law in ipairs(done and of_recipe or {}) do cards[#cards + 1] = law_card(law, true, "in the recipe") end
   for _, law in ipairs(asked or {}) do
@@ -113,20 +113,20 @@ local function laws_of(plan, asked)
     cards[#cards + 1] = law_card(law, held, why)
     cards[#cards].law = law
   end
-  return laws_pane(cards)
+  return cards
 end
 
 -- Return the pane of laws. First comes the check of the whole plan, which is made if it is quick; then come the laws.
 local function checked(plan, asked)
-  local n, pane = 0, laws_of(plan, asked)
+  local n, cards = 0, law_cards(plan, asked)
   for _, name in ipairs(plan.families) do n = n + plan:family(name).count * plan:family(name).largest end
   local held, why = nil, ("%d members are too many for a page; moongrid check can check them"):format(n)
   if n <= CHECKED then
     held, why = pcall(plan.check, plan)
     why = held and ("%d members"):format(n) or said(why)
   end
-  table.insert(pane.cards, 1, law_card("positions, partitions, schedule", held, why))
-  return laws_pane(pane.cards)
+  table.insert(cards, 1, law_card("positions, partitions, schedule", held, why))
+  return laws_pane(cards)
 end
 
 -- Return rows with bars for a list of { name, value }; say(value) returns the text of a value.
@@ -263,7 +263,7 @@ local function answer(request)
   last = { recipe = loaded, plan = plan, declared = known }
   return {
     declared = known, frame = frame(plan, reports.machine(plan), plan.world > DRAWN and SAMPLE or DRAWN),
-    groups = groups_of(plan, request), laws = laws_of(plan, request.laws),
+    groups = groups_of(plan, request), laws = laws_pane(law_cards(plan, request.laws)),
     diff = request.other and diff_of(plan, request.other),
   }
 end

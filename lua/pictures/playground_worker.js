@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** playground_worker.js - asks the module, behind whose script it runs: first it gets the compiled module, then one
-** request after the other. The page ends it if an answer takes too long.
+** playground_worker.js - a worker that passes requests to the module, whose script stands before this one. It gets the
+** compiled module first, then one request after the other. The page ends the worker if an answer takes too long.
 */
 let ready;
 onunhandledrejection = e => { throw e.reason; }; // so that the page hears of it

@@ -30,7 +30,7 @@ function M.coord(level, i)
   return keeps(level) and i == math.max(0, level.shown - 2) and level.kept or i
 end
 
--- Return the numbers of a cell: its index at each level, from the first.
+-- Return the index of a cell at each level, from level 0 on.
 function M.index(part, cell)
   local index = {}
   for k, level in ipairs(part.levels) do
@@ -258,7 +258,7 @@ local function choose(grids, entry, world, common)
     if is > most then best, most = known, is end
   end
   if best and #best.grid == world then return { best } end
-  return choose_several(grids, entry.family, world) or { best or common } -- all windows
+  return choose_several(grids, entry.family, world) or { best or common } -- grids over windows show the world together
 end
 
 -- On a machine ------------------------------------------------------------------------

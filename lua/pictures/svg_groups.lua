@@ -17,7 +17,7 @@ local function outline(v, spot)
   return spot.outline
 end
 
--- The outline of part i of n of a cell.
+-- Return the outline of part i of n of a cell.
 local function part_of(v, spot, i, n)
   if n == 1 then return outline(v, spot) end
   local w, h = (v.cell_width - 1.5) / n, v.cell_height - 1.5

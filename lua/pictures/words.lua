@@ -56,9 +56,10 @@ function M.json(value, put)
     put('"' .. M.shown(value):gsub('[\\"<>&]', json_escape) .. '"')
   elseif type(value) ~= "table" then
     put(tostring(value))
+  elseif math.type(value[1]) == "integer" then
+    put("[" .. table.concat(value, ",") .. "]")
   elseif value[1] ~= nil or next(value) == nil then
-    put(math.type(value[1]) == "integer" and "[" .. table.concat(value, ",") .. "]" or "[")
-    if math.type(value[1]) == "integer" then return end
+    put "["
     for i, one in ipairs(value) do
       if i > 1 then put "," end
       M.json(one, put)

@@ -173,7 +173,7 @@ describe("a machine", function()
     assert.is_false(machine:assignable(2))
   end)
 
-  it("gives ranks the hosts that cost least, as examples/cheapest_hosts.lua prints them", function()
+  it("gives ranks the nodes that cost least, as examples/cheapest_nodes.lua prints them", function()
     local path = support.file "SwitchName=s0 Nodes=n[0-1]\nSwitchName=s1 Nodes=n[2-3]\nSwitchName=top Switches=s[0-1]\n"
     local recipe = support.file [[return recipe {
       traffic = { dp = "1 GB all_reduce" },
@@ -190,10 +190,10 @@ describe("a machine", function()
     assert.same({ 2 * 2 * 1.5 * GB, 0, 0 }, costs)
     for rank = 0, 7 do taken[found:seat(rank) + 1] = true end
     assert.equal(8, #taken)
-    local out, err = support.run("LUA_CPATH_5_4='build/?.so;;' lua5.4 examples/cheapest_hosts.lua " .. recipe .. " 8 '" .. words .. "'")
+    local out, err = support.run("LUA_CPATH_5_4='build/?.so;;' lua5.4 examples/cheapest_nodes.lua " .. recipe .. " 8 '" .. words .. "'")
     assert.equal("", err)
     assert.truthy(out:find("switch: 6e+09 bytes, at least 0\n  6e+09 bytes leave s0; dp sends most\n", 1, true), out)
-    assert.truthy(out:find("\nNVLink connects each node\non other hosts 0 bytes\nn", 1, true), out)
+    assert.truthy(out:find("\nNVLink connects each node\non other nodes 0 bytes\nn", 1, true), out)
   end)
 end)
 

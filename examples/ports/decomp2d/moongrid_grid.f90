@@ -12,8 +12,8 @@ module moongrid_grid
 contains
 
   ! ---- the port
-  ! Make the communicators of a grid of p_row x p_col ranks, as the recipe likes where one is 0. Collective over comm; where
-  ! the recipe refuses, every rank has its message, and the job ends as after any error of this library.
+  ! Make the communicators of a grid of p_row x p_col ranks; if one is 0, the recipe chooses both. Collective over comm.
+  ! If the recipe refuses, every rank has its message, and the job ends, as after any error of this library.
   subroutine grid_open(comm, p_row, p_col, periodic, dims, coord, cart_x, cart_y, cart_z, col, row)
     integer, intent(in)    :: comm
     integer, intent(inout) :: p_row, p_col
@@ -48,7 +48,7 @@ contains
     p_col = dims(2)
   end subroutine
 
-  ! Free them all.
+  ! Free all communicators.
   subroutine grid_close()
     call mgrid_state_free(state)
     state = c_null_ptr

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A nonlinear heat equation on several meshes of 4 processes; for each the field to the last bit, and how many
-communicators MPI has made for it: heat.py [moongrid]"""
+"""Solve a nonlinear heat equation on several meshes of 4 processes. Print a digest of each field, and the number of
+communicators that MPI has made: heat.py [moongrid]"""
 import hashlib
 import logging
 import sys
@@ -19,7 +19,7 @@ if sys.argv[1:] == ["moongrid"]:
 
 
 def heat(mesh: list[int]) -> np.ndarray:
-    """The field after ten steps."""
+    """Return the field after ten steps."""
     coords = d3.CartesianCoordinates("x", "y", "z")
     dist = d3.Distributor(coords, dtype=np.float64, mesh=mesh)
     xb = d3.RealFourier(coords["x"], size=16, bounds=(0, 2 * np.pi), dealias=3 / 2)
@@ -43,7 +43,7 @@ def heat(mesh: list[int]) -> np.ndarray:
 
 
 def made() -> int:
-    """Cartesian communicators that were made by MPI for Dedalus, on this rank."""
+    """Return how many communicators MPI has made for Dedalus on this rank."""
     if sys.argv[1:] == ["moongrid"]:
         return sum(job.ncomms for job in moongrid_dedalus.jobs.values())
     return counted
@@ -55,7 +55,7 @@ if sys.argv[1:] != ["moongrid"]:
     own = distributor.Distributor.__init__
 
     class Mesh(MPI.Cartcomm):
-        """Counts."""
+        """Counts the communicators that it makes."""
 
         def Sub(self, remain_dims):
             global counted
@@ -63,7 +63,7 @@ if sys.argv[1:] != ["moongrid"]:
             return super().Sub(remain_dims)
 
     class World(MPI.Intracomm):
-        """Counts."""
+        """Counts the meshes that it makes."""
 
         def Create_cart(self, dims, *rest):
             global counted

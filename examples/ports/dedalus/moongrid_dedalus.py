@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Dedalus on the groups of dedalus.lua: importing this before a Distributor is made is all that a script changes.
+"""Dedalus on the groups of dedalus.lua. A script imports this module before it makes a Distributor, and stays the same.
 
     mpirun -n 4 python -c 'import moongrid_dedalus; ...'
     mpirun -n 4 python -m pytest -p moongrid_dedalus --pyargs dedalus.tests.test_cartesian_operators

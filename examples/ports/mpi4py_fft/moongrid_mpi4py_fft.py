@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""mpi4py-fft on groups of moongrid: importing this before a Subcomm is made is all that a script changes.
+"""mpi4py-fft on groups of moongrid. A script imports this module before it makes a Subcomm, and stays the same.
 
     mpirun -n 4 python -c 'import moongrid_mpi4py_fft; ...'
 """
@@ -14,7 +14,7 @@ jobs = {}  # a communicator has one job, which keeps its duplicate
 
 
 class Mesh:
-    """What a Subcomm is taken from: a grid whose last axis varies fastest, as in MPI, and a family along each axis."""
+    """The mesh of a Subcomm: a grid whose last axis varies fastest, as in MPI, and a family along each axis."""
 
     def __init__(self, comm, dims):
         self.names = [f"axis{i}" for i in range(len(dims))]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Transforms of mpi4py-fft on several meshes; for each, what every rank holds, to the last bit: transforms.py [moongrid]"""
+"""Run transforms of mpi4py-fft on several meshes, and print digests of the results: transforms.py [moongrid]"""
 import hashlib
 import sys
 
@@ -22,7 +22,7 @@ def tell(what: str, *arrays: np.ndarray) -> None:
 
 
 def transform(shape: tuple[int, ...], dims: list[int], dtype: str) -> None:
-    """There and back again."""
+    """Transform forward and backward."""
     subcomm = Subcomm(world, dims)
     sizes = [one.Get_size() for one in subcomm]
     fft = PFFT(subcomm, shape, dtype=dtype, planner_effort="FFTW_ESTIMATE")

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * grid.c - the process grid of SuperLU_DIST on superlu.lua, or the recipe that SUPERLU_RECIPE names. A program that links
- * this, or a library of it that LD_PRELOAD names, takes these two functions for those of libsuperlu_dist:
+ * this file, or loads it as a library by LD_PRELOAD, calls these two functions instead of those of libsuperlu_dist:
  *
  *     cc -shared -fPIC grid.c -o libgrid.so $(pkg-config --cflags --libs superlu_dist moongrid_mpi)
  *     LD_PRELOAD=$PWD/libgrid.so SUPERLU_RECIPE=superlu.lua mpirun -n 4 pddrive -r 2 -c 2 big.rua
@@ -18,7 +18,7 @@ static struct kept {
   struct kept *next;
 } * all; /* the states of the grids that are open: a gridinfo_t has no room */
 
-/* The rank at each place as an argument, row by row, of a map that goes column by column. */
+/* Return the argument "ranks=...", row by row; the map goes column by column. */
 static char *ranks_of(int nprow, int npcol, const int *map, int ldmap) {
   char *text = malloc(8 + 12 * (size_t)nprow * (size_t)npcol), *at = text;
   if (!text) return NULL;

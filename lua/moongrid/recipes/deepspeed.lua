@@ -3,9 +3,10 @@
 -- (actor, critic) is a plan of its own.
 -- Source: deepspeedai/DeepSpeed, pull request 7726 at commit 5fbbb014, deepspeed/utils/parallel_state.py and
 -- parallel_state_wrappers.py.
--- Not as there: orders in which experts cross pipeline stages, sp beside ep, and nodes of which the last one is smaller
--- are refused; source ranks are those of the group, also where it is strided; groups of another backend than NCCL have
--- members; a config counts at its top level; an instance without a name answers; another of its name is a plan too.
+-- Not as there: orders in which experts cross pipeline stages, sp together with ep, and nodes of which the last one is
+-- smaller are refused; the source rank of a strided group, too, is its first rank; groups of backends other than NCCL
+-- have members; the keys of a config are read at its top level; an instance without a name answers queries, and a
+-- second instance of the same name is a plan of its own.
 -- Recorded: 87 cases of 1 to 32 ranks, 18 of them refused: tests/golden/deepspeed_pr7726.json.
 
 local arithmetic = ...
@@ -27,7 +28,7 @@ local function shown(value)
   return "{" .. table.concat(items, ",") .. "}"
 end
 
--- Kind, name, default, documentation, alias. A config has them under the same names.
+-- Kind, name, default, documentation, alias. A config uses the same names.
 local arguments = {
   { "size", "tensor_model_parallel_size", 1, "tensor-parallel size of the dense layers", "tp" },
   { "size", "pipeline_model_parallel_size", 1, "pipeline stages", "pp" },
@@ -50,7 +51,7 @@ local arguments = {
   { "file", "nccl_communicator_config_path", nil, "the same from a YAML file" },
 }
 
--- Return the parameters of a recipe, with their defaults or all optional.
+-- Declare the arguments as parameters of a recipe: with their defaults, or all optional.
 local function declared(with_defaults)
   local params = {}
   for _, a in ipairs(arguments) do
@@ -130,7 +131,7 @@ local function check(p, etp)
   for _, name in ipairs { "get_embedding_ranks", "get_position_embedding_ranks" } do check_stages(name, p[name], pp) end
 end
 
--- Refuse interleaving without stages. `ranks`: the ranks that more stages could share, for the message.
+-- Refuse interleaving with one stage. The message suggests a number of stages that divides `ranks`.
 local function check_virtual(p, ranks)
   local vpp = p.virtual_pipeline_model_parallel_size
   if vpp and p.pipeline_model_parallel_size == 1 then
@@ -195,7 +196,7 @@ local layout = recipe {
     end
     local fits, intra, inter = pcall(dp_cp.split, dp_cp, dp_cp.size // n) -- a refused split counts as a different cut
     local intra_ep, inter_ep = ep_dp:split(ep_dp.size // n)
-    -- Copies of one group cover the ranks in only one way, so it is enough to compare the first group.
+    -- Shifted copies of one group cover the ranks in only one way, so it is enough to compare group 0.
     if not fits or table.concat(inter:ranks(0), ",") ~= table.concat(inter_ep:ranks(0), ",") then
       refuse("order '%s' gives dense and expert layers different ranks in each of %d optimizer instances; "
         .. "num_distributed_optimizer_instances 1, or dp last but for pp, would do", p.order, n)
@@ -320,7 +321,7 @@ local queries = {
   pipeline_model_parallel_prev_rank = function(s) return s.pp:prev("wrap") end,
   virtual_pipeline_model_parallel_world_size = function(_, _, p) return p.virtual_pipeline_model_parallel_size end,
   virtual_pipeline_model_parallel_rank = function(_, q, p)
-    virtual_stage(q, p) -- refuses one that does not exist
+    virtual_stage(q, p) -- refuses a stage that does not exist
     return p.virtual_pipeline_model_parallel_size and q.vp_stage
   end,
   is_pipeline_first_stage = function(s, q, p) return s.pp.position == 0 and (virtual_stage(q, p) or 0) == 0 end,
@@ -338,7 +339,7 @@ for _, kind in ipairs { "tensor_model", "pipeline_model", "data", "expert_model"
   set_by_mpu[kind .. "_parallel"] = true
 end
 
--- Define the queries `name` for the rank and size of a group; the values named in `mpu` may be set.
+-- Define the queries NAME_rank and NAME_world_size for a group. Set values of `mpu` replace the group's own.
 local function ask_of(name, mpu, group)
   local function asked(what, field)
     queries[name .. what] = function(s, q, _, set)
@@ -424,7 +425,7 @@ return recipe {
   },
   arguments = {
     check_initialized = param.flag(true, "false: no error where there is no such group"),
-    with_context_parallel = param.flag(false, "the group of dp x cp, or with it"),
+    with_context_parallel = param.flag(false, "the group that also spans context parallel"),
     partial_data_parallel = param.flag(false, "of one instance of the optimizer; needs with_context_parallel"),
     partial_expert_data_parallel = param.flag(false, "the same of experts"),
     between_nodes = param.flag(false, "the all-to-all group of equal devices of all nodes, not that of a node"),

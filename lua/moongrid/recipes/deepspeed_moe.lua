@@ -1,6 +1,7 @@
--- DeepSpeed's groups.py and parallel_state_sp.py: each function makes its groups if its size is given
--- here. Experts are placed on the ranks of a pipeline stage, which are taken in one of three orders
--- and cut into expert groups; ranks at equal positions of those share the same experts:
+-- DeepSpeed's groups.py and parallel_state_sp.py: the groups of each of their functions are made if the
+-- parameter with its size is given. Experts are placed on the ranks of a pipeline stage, which are taken in
+-- one of three orders and cut into expert groups. Ranks at equal positions of these groups have the same
+-- experts. A lane has the ranks of one tensor-parallel coordinate:
 --
 --   consecutive           0 1 2 3 ...          no tensor parallelism, or mp_mode sp, or folded
 --   lane after lane       0 2 4 .. 1 3 5 ..    tensor parallelism of the dense layers only
@@ -8,10 +9,10 @@
 --
 -- Source: deepspeedai/DeepSpeed at commit edaa7221, deepspeed/utils/groups.py,
 -- deepspeed/module_inject/auto_ep_folding.py, deepspeed/runtime/sequence_parallel/parallel_state_sp.py.
--- As there: etp_size of a folding spec is 1. DeepSpeed keeps other sizes for later, and refuses them (AutoEP).
--- Not as there: sizes that leave ranks out, or are cut to the world, are refused; source ranks are those of the group,
--- also where it is strided; the number of a member is its position in the list, which torch sorts; making groups twice
--- gives those that exist, and with another mp_size is refused.
+-- As there: etp_size of a folding spec is 1; DeepSpeed (AutoEP) refuses other sizes, too.
+-- Not as there: sizes that leave ranks out, or that DeepSpeed cuts to the world, are refused; the source rank of a
+-- strided group, too, is its first rank; a member's position is that in DeepSpeed's list, which torch sorts; groups
+-- that are requested twice are made once, and a second request with another mp_size is refused.
 -- Recorded: 90 cases of 1 to 64 ranks, 16 of them refused: tests/golden/deepspeed_groups.json.
 
 local arithmetic = ...
@@ -21,7 +22,7 @@ local function refuse(...) error(string.format(...), 2) end
 -- Check a folding spec: it repeats other parameters, and must agree with them.
 local function check_folding(world, p)
   local sizes = p.expert_parallel_size_ or {}
-  local size = sizes[1] or false -- of all expert groups; false if there is no such size
+  local size = sizes[1] or false -- the size of all expert groups; false if there are none, or their sizes differ
   for _, ep in ipairs(sizes) do size = ep == size and ep end
   local expected = { world_size = #world, pp_size = p.pp_size, tp_size = p.mp_size, ep_size = size, etp_size = 1,
                      mp_mode = p.mp_mode }
@@ -69,7 +70,7 @@ local function add_experts(t, world, p)
   end
 end
 
--- Return the name of an expert group from a question.
+-- Return the name of the expert group that a query asks for.
 local function name_of(q) return q.group_name or refuse "group_name is missing; a name such as ep_size_4 would do" end
 local function expert_data_name(q) return "edp" .. string.sub(name_of(q), 3) end
 local function experts(s, q) return s[name_of(q)] end

@@ -11,7 +11,7 @@ local named = {
   PipeModelDataParallelTopology = { "pipe", "data", "model" },
 }
 
--- Return the sizes without a topology: the prime factors of the world go to pipe and data in turn.
+-- Return the sizes of pipe and data if no topology is given: they get the prime factors of the world in turn.
 local function by_prime_factors(n)
   local sizes, turn, prime = { 1, 1 }, 1, 2
   while n > 1 do
@@ -25,7 +25,7 @@ local function by_prime_factors(n)
   return sizes
 end
 
--- Return the given parameters of one of DeepSpeed's own topologies, such as "num_pp 4".
+-- Return those of the parameters of DeepSpeed's own topologies that are given, as "num_pp 4".
 local function named_params(p)
   local said = {}
   for _, name in ipairs { "topology", "num_pp", "num_mp", "num_dp" } do
@@ -160,7 +160,7 @@ local queries = {
   dp_groups = function(s) return axis_comm_lists(s, "data") end,
   pipe_groups = function(s) return axis_comm_lists(s, "pipe") end,
   model_groups = function(s) return s.slice.size > 1 and axis_comm_lists(s, "model") or nil end,
-  p2p_groups = function(s) -- each rank and that of the next stage; after the last stage the first
+  p2p_groups = function(s) -- for each rank the pair of it and the rank of the next stage; stage 0 follows the last
     local pp, buddies = s.plan:family "pp", {}
     for _, line in pairs(pp) do
       for i, rank in ipairs(line) do buddies[rank + 1] = { rank, line[i % #line + 1] } end

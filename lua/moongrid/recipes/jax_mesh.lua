@@ -14,7 +14,8 @@
 -- Not as there: MaxText ignores a custom_mesh in one slice whose axes are whole; here it is refused. JAX 0.10.2 forgets
 -- prime factors of some sizes (14 = 2 x 7), and fails.
 -- Recorded: 53 cases of 1 to 64 ranks, 9 of them refused: tests/golden/jax_mesh.json.
--- Recorded: nothing. MaxText's were written by reading, and draws agree with a model: tests/golden/models/jax_mesh.lua.
+-- Recorded: nothing. MaxText's rings follow its source; a model agrees on random devices:
+-- tests/golden/models/jax_mesh.lua.
 
 local arithmetic, piece = ...
 local machine, maxtext = piece "devices", piece "maxtext"
@@ -28,7 +29,7 @@ local function reversed(list)
   return back
 end
 
--- Replace each place by `count` places, `step` from one to the next: a faster axis than those before.
+-- Replace each place by `count` places at distances of `step`: this adds an axis that varies fastest.
 local function spread(places, count, step)
   local more = {}
   for _, place in ipairs(places) do
@@ -52,14 +53,14 @@ local function ring(width, height, cores)
   return spread(places, cores, 1)
 end
 
--- Return two such rings, one above the other, the second one backwards.
+-- Return a ring through two boxes, one above the other: through the lower box, then backwards through the upper one.
 local function double_ring(width, height)
   local places = ring(width, height, 1)
   for i = #places, 1, -1 do places[#places + 1] = places[i] + width * height end
   return places
 end
 
--- Return the devices with each #places consecutive ones in the order of `places`.
+-- Return the devices, in which each #places consecutive devices are in the order of `places`.
 local function in_order(devices, places)
   local order = {}
   for from = 1, #devices, #places do
@@ -163,8 +164,9 @@ local function better(a, b)
   return false
 end
 
--- Cut an axis of the mesh out of the free torus: return a size for each axis of the torus, all of it or 1 unless
--- they may be split. Of equally good cuts, the one that takes more of the earlier axes. Nil: none.
+-- Cut an axis of the mesh out of the free part of the torus. Return the size that the cut takes of each axis of the
+-- torus: all that is free or 1, or with `split` any divisor. Of equally good cuts, return the one that takes more of
+-- the earlier axes; nil if no cut fits.
 local function best_cut(torus, free, size, split)
   local best, best_merits, cut = nil, nil, {}
   local function try(i, rest)
@@ -185,7 +187,8 @@ local function best_cut(torus, free, size, split)
   return best
 end
 
--- Return a cut for each axis of the mesh, the last one first. Nil, axis, free torus: this axis has none.
+-- Cut the axes of the mesh, the last one first, and return the cut of each axis. If no cut fits an axis, return nil,
+-- this axis, and the free sizes of the torus.
 local function cuts_of(torus, shape, split)
   local free, cuts = { untouched = true }, {}
   for i, axis in ipairs(torus) do free[i] = axis.size end
@@ -255,7 +258,8 @@ local function granules_of(devices, p)
   return keys
 end
 
--- Return the ranks of the whole mesh as a flat list: an axis is (granule, index inside).
+-- Return the ranks of the whole mesh as a flat list. Along each axis, the index inside a granule varies faster than the
+-- granule.
 local function order_of(devices, shape, dcn, p)
   local granules, all, flat = dcn and granules_of(devices, p) or { devices }, {}, { 0 }
   local inside, size = steps(shape)
@@ -297,7 +301,7 @@ local function axes_of(p)
   return axes, shape
 end
 
--- Return the grid of the mesh as if ranks were in order; its sizes, and those inside a granule, all known.
+-- Return the grid of the mesh over ranks in order, the size of each axis by name, and the sizes inside a granule.
 local function grid_of(world, axes, shape, dcn)
   if #axes ~= #shape then
     refuse("axis_names has %d names for the %d axes of mesh_shape; a name for each would do", #axes, #shape)
@@ -330,7 +334,7 @@ end
 
 -- Queries -------------------------------------------------------------------------
 
--- Return the family along the requested axes, the first one slowest; by default along all axes.
+-- Return the names of the requested axes, the slowest first; by default of all axes.
 local function asked(q, p) return q.axis_name and names_of("axis_name", q.axis_name) or axes_of(p) end
 
 local queries = {

@@ -74,7 +74,7 @@ rule(hf "self_attn.rotary_emb.inv_freq", "-")
 
 local function refuse(format, ...) error(string.format(format, ...), 2) end
 
--- Return the first layers of n stages, and the stage of each layer. Stages are as even as possible, larger ones first.
+-- Return the stage of each layer. Stages are as even as possible, larger ones first.
 local function stages(layers, n)
   local of, layer = {}, 0
   for stage = 0, n - 1 do
@@ -83,7 +83,7 @@ local function stages(layers, n)
   return of
 end
 
--- Return whether layer i has experts, and how many.
+-- Return how many experts a layer has, and a function that returns whether layer i has experts.
 local function experts_of(p)
   local n = p.num_local_experts or p.num_experts or p.n_routed_experts or 0
   local dense = {}
@@ -94,8 +94,8 @@ local function experts_of(p)
   end
 end
 
--- Refuse a tp that cannot cut heads so that each rank has the heads of keys and values which its heads of queries use.
--- joined: q, k and v are one tensor, in which all ranks have as many of them.
+-- Refuse a tp with which some rank lacks heads of keys and values that its heads of queries use. `joined`: q, k and v
+-- are one tensor, so each rank needs equally many heads of keys and values.
 local function check_heads(p, ranks, heads, kv, latent, joined)
   local function cuts(tp)
     if latent then return tp <= heads end
@@ -302,7 +302,6 @@ local function build(world, p)
     end
     local shared = p.shared_expert_intermediate_size or width * (p.n_shared_experts or 0)
     if not kind.shared or shared == 0 then return end
-    if megatron then names = { gate_up = "linear_fc1", down = "linear_fc2" } end
     mlp(shared, "tp", names, function(name, axes, cut)
       add(at .. (megatron and "shared_experts" or kind.shared) .. "." .. name, stage, axes, cut)
     end)
@@ -344,16 +343,16 @@ return recipe {
     names = param.text("hf", "of the tensors: hf; fused, with q, k, v and gate, up in one; megatron"),
     experts = param.text("each", "each a tensor, or stacked: those of a layer are one"),
     type = param.text(nil, "of the elements; left out, that of the config, or bf16"),
-    router_type = param.text(nil, "of the routers of experts, f32 where a folder has them so; left out, as all"),
+    router_type = param.text(nil, "of the elements of routers of experts; left out, as the other tensors"),
     model_type = param.text(nil, "the architecture, as the config says; without a config llama"),
     hidden_size = param.size(4096, "elements of a token"),
     intermediate_size = param.size(11008, "elements between the two halves of an MLP"),
     num_hidden_layers = param.size(32, "layers"),
     num_attention_heads = param.size(32, "heads of queries"),
-    num_key_value_heads = param.size(nil, "heads of keys and values; left out, as many"),
+    num_key_value_heads = param.size(nil, "heads of keys and values; left out, as many as of queries"),
     head_dim = param.size(nil, "elements of a head; left out, hidden_size / heads"),
     vocab_size = param.size(32000, "tokens"),
-    tie_word_embeddings = param.flag(false, "the head is the embedding"),
+    tie_word_embeddings = param.flag(false, "the output layer uses the weights of the embedding"),
     attention_bias = param.flag(false, "attention has biases"),
     mlp_bias = param.flag(false, "MLPs have biases"),
     torch_dtype = param.text(nil, "of the elements, as torch calls it"),
@@ -362,8 +361,8 @@ return recipe {
     num_experts = param.size(nil, "the same (Qwen)"),
     n_routed_experts = param.size(nil, "the same (DeepSeek)"),
     moe_intermediate_size = param.size(nil, "intermediate_size of an expert"),
-    shared_expert_intermediate_size = param.index(nil, "that of the expert which all tokens have (Qwen)"),
-    n_shared_experts = param.index(nil, "experts that all tokens have, as one (DeepSeek)"),
+    shared_expert_intermediate_size = param.index(nil, "that of the expert that all tokens use (Qwen)"),
+    n_shared_experts = param.index(nil, "experts that all tokens use, stored as one (DeepSeek)"),
     first_k_dense_replace = param.index(0, "first layers without experts"),
     moe_layer_freq = param.size(1, "one layer of this many has experts"),
     decoder_sparse_step = param.size(1, "the same, counted from 1"),
@@ -371,9 +370,9 @@ return recipe {
     q_lora_rank = param.size(nil, "rank of the queries (DeepSeek)"),
     kv_lora_rank = param.size(512, "rank of keys and values (DeepSeek)"),
     qk_nope_head_dim = param.size(128, "elements of a head without position (DeepSeek)"),
-    qk_rope_head_dim = param.size(64, "and with it (DeepSeek)"),
+    qk_rope_head_dim = param.size(64, "elements of a head with position (DeepSeek)"),
     v_head_dim = param.size(128, "elements of a head of values (DeepSeek)"),
-    config = param.table({}, "all else of config.json"),
+    config = param.table({}, "the other fields of config.json"),
   },
   rest = "config",
   build = build,

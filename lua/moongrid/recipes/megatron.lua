@@ -1,12 +1,12 @@
 -- Megatron-core's parallel state: a dense grid and an expert grid over the same ranks, with the same pipeline
 -- stages. The names of families are those of its ProcessGroupCollection. The folder megatron/ has the parts.
 -- Source: NVIDIA/Megatron-LM, megatron/core/parallel_state.py of core 0.16.1, 0.17.1 and 0.19 (commit d98e8a64), and of
--- the development branch: parameter `version`, megatron/releases.lua. Kinds of groups of the open pull requests 6683,
--- 6197, 5318 and 5014 are there with every version.
--- Not as there: orders with which the grids cut other optimizer instances, and blocks of context parallelism of which
--- the last one is smaller, are refused; all-gather twins have the members of the groups that they are twins of; `tp` is
--- in an order that has gtp_remat and not tp; use_sharp finds the groups that are made later; nothing is left of a state
--- that was destroyed.
+-- the development branch: parameter `version`, megatron/releases.lua. The groups of the open pull requests 6683, 6197,
+-- 5318 and 5014 can be made with every version.
+-- Not as there: orders with which the two grids would make different optimizer instances, and blocks of context
+-- parallelism of which the last one is smaller, are refused; an all-gather twin has the members of its original; an
+-- order that has gtp_remat and lacks tp gets tp; use_sharp also finds groups that are made later; a state that was
+-- destroyed leaves nothing behind.
 -- Recorded: 159 cases of 1 to 64 ranks, 28 of them refused: tests/golden/megatron_core.json.
 -- Recorded: 44 cases of 6 to 16 ranks, 3 of them refused: tests/golden/megatron_core_new.json.
 
@@ -101,7 +101,7 @@ local function build(world, p)
     shards, expert_shards, replicas, expert_replicas = part "instances"(p, n, expert_n, shards, expert_shards)
   end
   if n > 1 and n ~= expert_n then t.inter_dp_cp = replicas:with(o.inter_dp_cp) end
-  if expert_n > 1 then t.inter_dist_opt = expert_replicas:with(o.inter_ep_dp) end -- if n == expert_n, of dense, too
+  if expert_n > 1 then t.inter_dist_opt = expert_replicas:with(o.inter_ep_dp) end -- with n == expert_n also for dense
   t.intra_dp_cp = n > 1 and shards:with(o.intra_dp_cp) or t.dp_cp
   if remat then t.intra_dp_cp_gtp_remat = n > 1 and t.intra_dp_cp or t.dp_cp_gtp_remat end
   t.intra_expt_dp = expert_n > 1 and expert_shards:with(o.intra_ep_dp) or t.expt_dp
@@ -141,7 +141,9 @@ local function build(world, p)
   t.mp = dense("tp", "gtp_remat", "pp"):with(o.mp)
   t.tp = dense "tp":with(o.tp)
   t.pp = dense "pp":with(o.pp):with { backend = via[p.pipeline_model_parallel_comm_backend] }
-  local shifts = (p.mtp_num_layers or 0) > 0 and dense.cp > 1 -- pairs of the last stage call, not all ranks
+  -- Multi-token prediction with cp shifts tokens between pairs of the last stage. Lazy creation needs a call of all
+  -- ranks.
+  local shifts = (p.mtp_num_layers or 0) > 0 and dense.cp > 1
   if p.overlap_p2p and dense.pp == 2 or shifts then
     t.default_pg = all:with { lazy = not shifts } -- torch's default group
   end

@@ -5,11 +5,12 @@
 -- _create_dist_train_pgs). With use_decentralized_pg=false the groups are `megatron`'s.
 -- As there: experts are not cut by tensor parallelism unless that is asked for; optimizer instances cut the data
 -- parallelism of experts alone.
--- Recorded: nothing. It was written by reading, and draws agree with a model: tests/golden/models/megatron_bridge.lua.
+-- Recorded: nothing. It follows the source; a model agrees on random parameters:
+-- tests/golden/models/megatron_bridge.lua.
 
 local arithmetic = ...
 
--- Return the sizes of one model; `prefix` of their parameters: "vision_" or none.
+-- Return the sizes of one model. `prefix` is that of its parameters: "vision_" or "".
 local function sizes_of(p, prefix)
   local sizes = { cp = p[prefix .. "context_parallel_size"] }
   for dim, name in pairs { tp = "tensor", pp = "pipeline", ep = "expert" } do

@@ -1,8 +1,8 @@
 -- Megatron-DeepSpeed's parallel state: tensor or Ulysses sequence parallel innermost, then
 -- data, then pipeline.
 -- Source: HabanaAI/Megatron-DeepSpeed at commit 891d6db9, megatron/core/parallel_state.py.
--- Not as there: the amax groups are tensor x data parallel also where tp is 1, not blocks of neighbours; a split rank
--- below 0 is refused; nothing is left of a state that was destroyed, and a second one is a plan of its own.
+-- Not as there: with tp 1, too, the amax groups are tensor x data parallel, not blocks of neighbours; a split rank
+-- below 0 is refused; a state that was destroyed leaves nothing behind, and a second state is a plan of its own.
 -- Recorded: 86 cases of 1 to 64 ranks, 15 of them refused: tests/golden/megatron_deepspeed.json.
 
 local arithmetic = ...

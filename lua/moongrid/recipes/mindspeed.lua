@@ -8,11 +8,11 @@
 -- Not as there: heads and sequences are not checked; Megatron's own groups are those of core 0.16, not 0.12; with
 -- another order than Megatron's default the groups still lie inside tp, cp and pp; every rank makes all groups of
 -- tp_y_cp, where each rank stops after its own.
--- Recorded: nothing. It was written by reading, and draws agree with a model: tests/golden/models/mindspeed.lua.
+-- Recorded: nothing. It follows the source; a model agrees on random parameters: tests/golden/models/mindspeed.lua.
 
 local arithmetic = ...
 
--- For each algorithm whether it cuts cp into Ulysses and a ring, and whether the ring has windows.
+-- For each algorithm: whether it cuts cp into Ulysses and a ring, and whether the ring has windows.
 local algorithms = {
   megatron_cp_algo = { windows = true }, hybrid_cp_algo = { ulysses = true, windows = true },
   hybrid_adaptive_cp_algo = { ulysses = true }, ulysses_cp_algo = {}, adaptive_cp_algo = {}, kvallgather_cp_algo = {},
@@ -20,12 +20,13 @@ local algorithms = {
 local known = "megatron_cp_algo, ulysses_cp_algo, hybrid_cp_algo, adaptive_cp_algo, hybrid_adaptive_cp_algo or "
   .. "kvallgather_cp_algo"
 
--- Return the divisors of a whole that are nearest to n, but not the whole.
+-- Return the divisors of `whole` that are nearest to n, except `whole` itself, as text.
 local function below(n, whole)
   return arithmetic.nearest(n, whole, function(size) return size < whole end)
 end
 
--- Return the number of ranks of cp for Ulysses (only hybrid algorithms have any), and whether the ring has windows.
+-- Check how cp is used. Return the number of ranks for Ulysses (nil: not a hybrid algorithm), and whether the ring has
+-- windows.
 local function check_context(p, cp)
   local name, ulysses = p.context_parallel_algo, p.ulysses_degree_in_cp
   local algorithm = algorithms[name] or error(string.format("context_parallel_algo '%s' is unknown; %s would do", name,
@@ -114,8 +115,8 @@ local function between_windows(s, _, p)
   return ring and list
 end
 
--- Return the ranks through which gradients of keys and values go: each time to the next window, one position further.
-local function way_of_gradients(s, _, p)
+-- Return the ring of the gradients of keys and values: each step goes to the next window, one position further.
+local function ring_of_gradients(s, _, p)
   local ring, at, window = ring_of(s, p)
   if not ring then return nil end
   local windows, list = #ring // window, {}
@@ -168,7 +169,7 @@ return recipe {
     context_parallel_for_hybrid_ring_global_ranks = held("cp_ring", "ranks"),
     ring_ranks_for_intra_window = held("cp_ring_intra", "ranks"),
     ring_ranks_for_inter_window_kv = between_windows,
-    ring_ranks_for_inter_window_dkv = way_of_gradients,
+    ring_ranks_for_inter_window_dkv = ring_of_gradients,
     tp_x_ring_global_ranks = held("nd1_dim1", "ranks"),
     tp_y_ring_global_ranks = held("nd1_dim2", "ranks"),
   },

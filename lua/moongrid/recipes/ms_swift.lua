@@ -4,7 +4,7 @@
 -- _init_device_mesh). Trainers with Megatron have `megatron`'s groups.
 -- As there: without sequence parallelism there is no mesh, and a ring needs padding_free.
 -- Not as there: a size that leaves ranks out of the mesh is refused.
--- Recorded: nothing. It was written by reading, and draws agree with a model: tests/golden/models/ms_swift.lua.
+-- Recorded: nothing. It follows the source; a model agrees on random parameters: tests/golden/models/ms_swift.lua.
 
 local arithmetic = ...
 

@@ -2,12 +2,12 @@
 -- order of groups. Equal groups are one communicator in nanotron and here.
 -- Source: huggingface/nanotron at commit 2411b022, src/nanotron/parallel/context.py.
 -- As there: ep is 1, since nanotron's grid counts it and its check of the sizes does not.
--- Not as there: groups that an earlier family has too are in the order of their own family; LOCAL_WORLD_SIZE counts
--- up to 8 ranks, too.
+-- Not as there: groups that an earlier family also has are in the order of their own family; LOCAL_WORLD_SIZE also
+-- counts in worlds of at most 8 ranks.
 -- Recorded: 47 cases of 1 to 64 ranks, 8 of them refused: tests/golden/nanotron.json.
 
--- Members and then groups of each family, fastest first, in the order of creation. The short
--- names of the first two cannot be used: `state.world` is a number, `local` a keyword of Lua.
+-- The families in the order of creation, each with the dims of its members and (`index`) those that number its groups,
+-- fastest first. The first two cannot have nanotron's short names: `state.world` is a number, `local` a keyword of Lua.
 local families = {
   { "world_pg", { "tp", "cp", "dp", "pp", "ep" } },
   { "local_pg" }, -- the ranks of a node

@@ -1,9 +1,9 @@
 -- optimum-habana's parallel state: the groups of Megatron-DeepSpeed, with getters of its own, a training mode
 -- and setters.
 -- Source: huggingface/optimum-habana; version 1.21.2 (the default): optimum/habana/distributed/parallel_state.py, the
--- same file since 1.16.0; version f3e24ce9: optimum/habana/parallel_state.py at this commit, before the file moved.
--- There initialize_model_parallel did not keep the sequence-parallel size, so evaluation counted 1.
--- Not as there: sizes and a split rank below 0 are refused, and 0 for a setter; a second state is a plan of its own.
+-- same file since 1.16.0; version f3e24ce9: optimum/habana/parallel_state.py at this commit, before the file moved. In
+-- the latter, initialize_model_parallel does not keep the sequence-parallel size, so evaluation counts 1.
+-- Not as there: sizes and split ranks below 0 are refused, and so is a setter's 0; a second state is a plan of its own.
 -- Recorded: 79 cases of 1 to 96 ranks, 15 of them refused: tests/golden/optimum_habana.json.
 
 local groups = recipe "megatron_deepspeed"
@@ -32,8 +32,8 @@ local function is_training(_, _, p, set)
   return set.training
 end
 
--- The size is a set value (since 1.16.0 also that of the initialization); else 1 in evaluation, where every rank is its
--- own sequence group; else that of the group. The group itself does not change.
+-- Return the size that a setter gave; else, since 1.16.0, that of the initialization; else 1 in evaluation, where every
+-- rank is its own sequence group; else the group's. The group itself does not change.
 local function sequence_size(s, q, p, set)
   if set.sequence_parallel_world_size then return set.sequence_parallel_world_size end
   local kept = p.initialize and p.version ~= "f3e24ce9" and not set.sequence_parallel_world_size_none

@@ -147,12 +147,12 @@ local function field(family, name)
   return function(s) return s:has(family) and s[family][name] or nil end
 end
 
--- Return such a query for groups about which Paddle has no answer if the degree is 1.
+-- Return such a query that also answers nil if the degree is 1, as Paddle does.
 local function above_one(family, dim, name)
   return function(s) return s:has(family) and s[dim].size > 1 and s[family][name] or nil end
 end
 
--- Return the pair of this rank and the next stage, or the stage before it.
+-- Return a query for the pair of this rank and its neighbour in the next or the previous stage, in ascending order.
 local function pair(step)
   return function(s)
     if not s:has "p2p_next" then return nil end
@@ -253,7 +253,7 @@ return recipe {
   },
   arguments = {
     stage_id = param.index(nil, "a pipeline stage"),
-    sharding = param.flag(false, "the group that checks a part of sharding"),
-    with_context_parallel = param.flag(false, "of what context parallelism leaves of sharding"),
+    sharding = param.flag(false, "the group over all dims but sharding, instead of all but dp"),
+    with_context_parallel = param.flag(false, "of the sharding ranks at one context-parallel position"),
   },
 }

@@ -1,12 +1,12 @@
 -- picotron's ProcessGroupManager: one grid, tp fastest, and six families.
 -- Source: huggingface/picotron at commit 59714b1b, picotron/process_group_manager.py.
--- Not as there: local_rank is that of the machine; LOCAL_RANK is not read.
+-- Not as there: local_rank is counted on the machine, since no recipe can read LOCAL_RANK.
 -- Recorded: 58 cases of 1 to 64 ranks, 8 of them refused: tests/golden/picotron.json.
 
 local queries = {
   global_rank = function(s) return s.rank end,
   world_size = function(s) return s.world end,
-  local_rank = function(s) return s.machine.local_rank end, -- of the machine: no recipe sees LOCAL_RANK
+  local_rank = function(s) return s.machine.local_rank end,
   cp_send_rank = function(s) return s.cp:next("wrap") end,
   cp_recv_rank = function(s) return s.cp:prev("wrap") end,
   pp_next_rank = function(s) return s.pp:next() end, -- nil at the last stage

@@ -6,7 +6,7 @@
 
 local arithmetic = ...
 
--- Return the ranks of a stage divided by two sizes. Refuse sizes that do not divide them.
+-- Return tp divided by the sizes p[a] and p[b]. Refuse sizes that do not divide it.
 local function remains(tp, p, a, b)
   if tp % p[a] == 0 and tp // p[a] % p[b] == 0 then return tp // p[a] // p[b] end
   local name, other = a, b -- the size to blame: the one that alone can be corrected, or the first

@@ -3,9 +3,10 @@
 -- exist already are used again. Every group but ulysses, ring, dit and vae has a twin on the CPU (gloo there).
 -- Source: sgl-project/sglang 0.5.23, sglang/multimodal_gen/runtime/distributed/parallel_state.py
 -- (initialize_model_parallel), parallel_groups.py.
--- Not as there: sequence_parallel_degree is ulysses x ring where it is left out; ranks that nobody has are refused; the
--- ranks of vae_parallel_size, for which the constructors fail, have their group.
--- Recorded: nothing. It was written by reading, and draws agree with a model: tests/golden/models/sglang_diffusion.lua.
+-- Not as there: sequence_parallel_degree is by default ulysses x ring; sizes that leave ranks over are refused; the
+-- ranks of vae_parallel_size, for which the constructors there fail, have a group.
+-- Recorded: nothing. It follows the source; a model agrees on random parameters:
+-- tests/golden/models/sglang_diffusion.lua.
 
 local xdit = recipe "xdit"
 

@@ -3,7 +3,7 @@
 -- Source: volcengine/verl 0.9.1, verl/workers/engine/fsdp/transformer_impl.py (_init_device_mesh) and utils.py
 -- (create_device_mesh), verl/workers/engine_workers.py (the rollout).
 -- Not as there: sizes that leave ranks out of a mesh are refused.
--- Recorded: nothing. It was written by reading, and draws agree with a model: tests/golden/models/verl.lua.
+-- Recorded: nothing. It follows the source; a model agrees on random parameters: tests/golden/models/verl.lua.
 
 local roles = { "actor", "rollout", "ref", "actor_rollout", "actor_rollout_ref" }
 
@@ -14,7 +14,7 @@ local function check_role(role)
   error(string.format("role '%s' is unknown; %s would do", role, table.concat(roles, ", ")))
 end
 
--- Return this rank's index in data parallelism; all ranks with one index get the same data.
+-- Return this rank's index in data parallelism. Ranks with the same index get the same data.
 local function data_rank(s) return s:has "sp" and s.dp.position or s.rank end
 local function is_source(s) return not s:has "sp" or s.sp.position == 0 end
 

@@ -1,5 +1,5 @@
--- vLLM's parallel state: one grid, tp fastest, then pcp (prefill context), pp, dp, and replicas that
--- know nothing of each other. Every group has a twin on the CPU (gloo there).
+-- vLLM's parallel state: one grid, tp fastest, then pcp (prefill context), pp, dp, and independent
+-- replicas. Every group has a twin on the CPU (gloo there).
 -- Source: vllm-project/vllm 0.33, vllm/distributed/parallel_state.py.
 -- Not as there: nothing known.
 -- Recorded: 64 cases of 1 to 64 ranks, 5 of them refused: tests/golden/vllm.json.

@@ -25,7 +25,7 @@ local function kind_of(value)
   return #value == 3 and three or "a table"
 end
 
--- Other names of kinds, known since 0.12.
+-- Other names of kinds, which JAX knows since 0.12.
 local named_since = { ["TPU v5e"] = "TPU v5 lite", ["TPU v5"] = "TPU v5p" }
 
 -- Return the records of the table with defaults for missing fields.
@@ -75,10 +75,11 @@ local function extent(devices)
   return low, high
 end
 
--- Kinds of which each core of a chip is a device; of other kinds each chip is a device.
+-- Kinds in which each core of a chip is a device; in other kinds each chip is one device.
 local two_cores = { ["TPU v5p"] = true, ["TPU7"] = true, ["TPU7x"] = true, ["TPU8i"] = true }
 
--- Return the devices by their places in a full box, the core fastest, then z, y, x; and the axes of the box.
+-- Return the devices in the order of their places in the box that they fill (core fastest, then z, y, x), and the axes
+-- of the box.
 local function box_of(devices)
   local low, high = extent(devices)
   local sizes, places = {}, {}

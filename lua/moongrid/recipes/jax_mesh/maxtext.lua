@@ -1,4 +1,4 @@
--- MaxText's changes of JAX's order of a slice: its options custom_mesh and optimize_mesh_for_tpu_v6e.
+-- MaxText's options that change JAX's order of a slice: custom_mesh and optimize_mesh_for_tpu_v6e.
 
 local function refuse(...) error(string.format(...), 2) end
 
@@ -24,7 +24,7 @@ local function check(p, shape)
   end
 end
 
--- Return the places of a mesh of 16 x 16 ring by ring: along a row, back along the next one.
+-- Return the places of a 16 x 16 mesh, ring by ring: each ring goes along a row and back along the next one.
 local function rings(custom_mesh)
   local places, width = {}, widths[custom_mesh]
   for corner = 0, 255, 32 do
@@ -36,7 +36,7 @@ local function rings(custom_mesh)
   return places
 end
 
--- Return whether this is the ring of a TPU v6e of which optimize_mesh_for_tpu_v6e reverses the second half.
+-- Return whether optimize_mesh_for_tpu_v6e reverses the second half of the ring of these devices.
 local function turns(p, kind, shape, low, high)
   if not p.optimize_mesh_for_tpu_v6e or p.dcn_mesh_shape or p.allow_split_physical_axes then return false end
   local whole = math.max(table.unpack(shape)) == 8

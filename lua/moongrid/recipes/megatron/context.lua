@@ -1,4 +1,4 @@
--- Context parallel inside cp and dp x cp: levels of cp, blocks of dp x cp for sequences of different lengths.
+-- Parts of context parallel groups: levels of cp, and blocks of dp x cp for sequences of different lengths.
 
 local arithmetic = ...
 

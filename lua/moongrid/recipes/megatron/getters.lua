@@ -31,7 +31,7 @@ local function block(prefix)
   end
 end
 
--- Dense layers and experts use the same links between instances if they have the same number of instances.
+-- Dense layers and experts use the same groups between instances if they have the same number of instances.
 local function between_instances(_, _, p)
   local n = p.num_distributed_optimizer_instances
   return n > 1 and n ~= (p.expert_num_distributed_optimizer_instances or n) and "inter_dp_cp" or "inter_dist_opt"

@@ -7,7 +7,7 @@ local releases = part "releases"
 local dims = { "tp", "cp", "ep", "dp", "pp" }
 local is_dim = { tp = true, cp = true, ep = true, dp = true, pp = true }
 
--- Name in the order -> name of the dim, if they differ. gtp_remat follows `gtp_after`, unless it is in the order.
+-- Name in the order -> name of the dim, if they differ. If the order lacks gtp_remat, this follows the dim `gtp_after`.
 local dense = { gtp_remat = "gtp_remat", gtp_after = "tp" }
 local expert = { tp = "etp", dp = "edp", gtp_remat = "egtp_remat", gtp_after = "ep" }
 local engram = { tp = "engram", dp = "engram_dp" }

@@ -3,7 +3,7 @@
 
 local arithmetic = ...
 
--- Check that a number of instances divides a data-parallel size. `other`: another size that a suggested number divides.
+-- Check that n instances divide a data-parallel size. A suggested number divides `other`, too, if it is given.
 local function check_count(p, parameter, n, size, what, other)
   local gtp, egtp = p.gtp_remat_size, p.expert_gtp_remat_size
   if n > 1 and gtp * egtp > 1 then
@@ -42,7 +42,8 @@ return function(p, n, expert_n, data, expert_data)
     local shards, replicas = data:split(data.size // n, { table = true }) -- lists if no rule describes them
     return shards, expert_shards, replicas, expert_replicas
   end
-  -- with one number for both their instances must be the same, so without a rule no number fits
+  -- With one number, dense layers and experts must have the same instances. Those of experts follow a rule, so a dense
+  -- family without a rule does not fit.
   local fits, shards, replicas = pcall(data.split, data, data.size // n)
   if not (fits and same_replicas(replicas, expert_replicas)) then
     error(string.format("order '%s' cuts other optimizer instances out of the dense grid than out of the expert "

@@ -9,7 +9,7 @@ local function seconds(minutes)
   return minutes and 60 * minutes
 end
 
--- Return the options of a key: fields of NCCL, and the priority, a field of torch. They are tried on a family, so that
+-- Return the options of a key: fields of NCCL, and torch's field for the priority. They are tried on `family`, so that
 -- an error can name the key.
 local function choice_of(family, key, fields)
   if type(fields) ~= "table" then
@@ -65,8 +65,8 @@ local keys = string.split("gtp_remat dp_cp intra_dp_cp gtp_remat_dp gtp_remat_dp
   .. "ep_gtp_remat_dp intra_dist_opt_instance tp_gtp_remat expt_tp_gtp_remat engram_dp engram_embedding_parallel "
   .. "engram_model_parallel", " ")
 
--- Return key -> options of its families; inter_dp_cp has those of inter_ep_dp, except SHARP.
--- `all` is any family, `urgent` a list of keys.
+-- Return key -> options of its families; inter_dp_cp has those of inter_ep_dp, except SHARP. Options are tried on the
+-- family `all`. The keys in the list `urgent` get a high priority.
 return function(all, p, urgent)
   local o, common = {}, { timeout = seconds(p.distributed_timeout_minutes) }
   for _, key in ipairs(keys) do o[key] = common end

@@ -53,7 +53,7 @@ local queries = {
   pipeline_model_parallel_next_rank = function(s) return s.pp and s.pp:next("wrap") end,
   pipeline_model_parallel_prev_rank = function(s) return s.pp and s.pp:prev("wrap") end,
   virtual_pipeline_model_parallel_rank = function(_, q, p)
-    virtual_stage(q, p) -- refuses one that does not exist
+    virtual_stage(q, p) -- refuses a stage that does not exist
     return p.virtual_pipeline_model_parallel_size and (q.vp_stage or 0)
   end,
   virtual_pipeline_model_parallel_world_size = function(_, _, p) return p.virtual_pipeline_model_parallel_size end,
@@ -97,7 +97,7 @@ end
 
 local arguments = {
   check_initialized = param.flag(true, "false: no error where there is no such group"),
-  with_context_parallel = param.flag(false, "the group of dp x cp, or with it"),
+  with_context_parallel = param.flag(false, "the group that also spans context parallel"),
   with_gtp_remat = param.flag(true, "with the ranks that rematerialize weights (version 0.19)"),
   with_egtp_remat = param.flag(false, "the same of experts"),
   partial_data_parallel = param.flag(false, "of one instance of the optimizer; needs with_context_parallel"),

@@ -17,7 +17,7 @@ return recipe {
     is_last_rank = function(s, q) return group(s, q).last == s.rank end,
     next_rank = function(s, q) return group(s, q):next "wrap" end,
     prev_rank = function(s, q) return group(s, q):prev "wrap" end,
-    -- xDiT's
+    -- only in xDiT
     skip_rank = function(s, q) return group(s, q).ranks[group(s, q).size - group(s, q).position] end, -- the mirror
     group_next_rank = function(s, q) return (group(s, q).position + 1) % group(s, q).size end,
     group_prev_rank = function(s, q) return (group(s, q).position - 1) % group(s, q).size end,

@@ -2,7 +2,7 @@
 --
 -- Compute what the groups of a plan send between the domains of a machine, and assign nodes to its ranks:
 --
---     lua5.4 examples/cheapest_hosts.lua RECIPE WORLD MACHINE [NAME=VALUE ...]
+--     lua5.4 examples/cheapest_nodes.lua RECIPE WORLD MACHINE [NAME=VALUE ...]
 --
 -- For each level it prints the bytes, a lower bound for every order of the ranks, the domain that most bytes leave, and
 -- the family that sends most; then the nodes in the order of their ranks.
@@ -10,7 +10,7 @@
 local mg = require "moongrid"
 
 local name, world, machine = ...
-assert(machine, "cheapest_hosts.lua RECIPE WORLD MACHINE [NAME=VALUE ...]")
+assert(machine, "cheapest_nodes.lua RECIPE WORLD MACHINE [NAME=VALUE ...]")
 machine = mg.open_machine(machine)
 local recipe = mg.load(name)
 recipe:on(machine)
@@ -41,10 +41,10 @@ print("NVLink connects each " .. machine:nvlink_level())
 
 if machine:assignable(plan.world) then
   local found, last = machine:assign(plan, traffic), nil
-  print(("on other hosts %.4g bytes"):format(found:cost(plan, traffic).bytes[machine:levels()[1].name]))
+  print(("on other nodes %.4g bytes"):format(found:cost(plan, traffic).bytes[machine:levels()[1].name]))
   for rank = 0, plan.world - 1 do
-    local _, host, _, called = found:seat(rank)
-    if host ~= last then print(called or host) end
-    last = host
+    local _, node, _, called = found:seat(rank)
+    if node ~= last then print(called or node) end
+    last = node
   end
 end
