@@ -196,7 +196,7 @@ $(LIB_MAP): scripts/make/exports $(CORE_HEADERS) $(OBJ) $(LUA_OBJ) src/python/mo
 	scripts/make/exports $(VERSION) $(CORE_HEADERS) -- $(OBJ) -- $(LUA_OBJ) src/python/moongrid/_library.py > $@
 
 # The Python package: its files, and the headers for ctypes.
-$(B)/python/moongrid/_abi.py: scripts/make/python.lua $(CORE_HEADERS)
+$(B)/python/moongrid/_abi.py: scripts/make/python.lua scripts/make/headers.lua $(CORE_HEADERS)
 	$(LUA) scripts/make/python.lua $(VERSION) $(CORE_HEADERS) > $@
 $(B)/python/moongrid/%: src/python/moongrid/%
 	cp $< $@

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- mutants.lua FILE SEED COUNT LINE...: for scripts/mutants: print COUNT of the changes of one operator or constant in
--- these lines, in random order: the number of the line, a tab, and the line as it becomes.
+-- mutants.lua FILE SEED COUNT LINE...: for scripts/mutants: choose COUNT random changes, each of one operator or
+-- constant in one of these lines. For each print the number of the line, a tab, and the changed line.
 
 local path, seed, count = arg[1], tonumber(arg[2]), tonumber(arg[3])
 

@@ -2,8 +2,8 @@
 --
 -- bindings.lua FILE...: lint of the Lua bindings. Prints a line for each fault, and fails if there is one.
 --
--- A pointer to what a program can close (a State, Group, Job or Buffer) is not used after a call that may run Lua: a
--- finalizer or a metamethod may have closed it. Ask for it again, or hold a reference (mgrid_state_ref).
+-- A pointer to an object that a program can close (a State, Group, Job or Buffer) is not used after a call that may run
+-- Lua: a finalizer or a metamethod may have closed the object. Ask for it again, or hold a reference (mgrid_state_ref).
 --
 -- A reference, JSON or a text that C must free is not held over a call of Lua that may raise an error, even if only for
 -- lack of memory: it would leak. Make the userdata first, in its own statement, or call by lua_pcall.

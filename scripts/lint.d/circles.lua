@@ -6,17 +6,17 @@
 
 -- The exceptions with their reasons: folders whose files may call in a circle, folders that may be in a circle, and
 -- files.
-local class = "the class of a file lists methods of others, which check that their argument is of it"
+local class = "a file defines a class with methods of other files, and these check that their argument is of that class"
 local MAY = {
   ["recipe/words"] = class, ["machine/lua"] = class, ["step/lua"] = class,
-  ["recipe"] = "the prelude's functions load, run and ask, and a runtime is made of the prelude",
-  ["recipe recipe/words"] = "one folder in two: recipe/ opens its words, which use its state",
-  ["tensors/flat tensors/tensor"] = "a flat is made of tensors, and a tensor may be cut as part of a flat",
-  ["step"] = "the executor steps, the clock times it, positions skip what repeats",
+  ["recipe"] = "a runtime loads the prelude, whose functions load and run recipes",
+  ["recipe recipe/words"] = "one folder in two: recipe/ registers its words, which use its state",
+  ["tensors/flat tensors/tensor"] = "a flat array is made of tensors, and a tensor may be cut as part of a flat array",
+  ["step"] = "the executor calls the clock and the code that skips repeated positions, and these call the executor",
 }
 
 local build = ...
-local place = {} -- of each module, in their order
+local place = {} -- module -> its index in MODULES
 for i = 2, select("#", ...) do place[select(i, ...)] = i end
 local defined, needed, files = {}, {}, {}
 

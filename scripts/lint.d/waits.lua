@@ -12,7 +12,7 @@
 local headers = dofile "scripts/make/headers.lua"
 
 local gpus = "needs GPUs: nccl_failures_spec, nccl_survivors_spec, rccl_spec"
-local local_alone = "local: it says of others that they are collective"
+local local_alone = "local: its text says that other functions are collective"
 local recovers = "needs ranks that MPI reports lost: scripts/lab/survive, tests/mpi/survive.c"
 local torch = "its waits and deadlines are those of torch.distributed"
 local EXCUSED = {
@@ -34,14 +34,14 @@ local EXCUSED = {
 }
 -- Functions that reach a wait in the code, but do not wait.
 local LOCAL = {
-  ["c/mgrid_losses_new"] = "plays a rank of a backend without others",
+  ["c/mgrid_losses_new"] = "uses a dry backend, which has one process",
   ["c/mgrid_losses_after"] = "likewise",
   ["c/mgrid_losses_free"] = "likewise",
   ["c/mgrid_state_leave"] = "frees what no other rank shares",
   ["lua/lose"] = "likewise",
   ["lua/losses"] = "likewise",
   ["lua/has_step"] = "evaluates the recipe here",
-  ["lua/dry"] = "one process plays a rank",
+  ["lua/dry"] = "one process stands for a rank",
   ["python/dry"] = "likewise",
 }
 
@@ -175,7 +175,7 @@ local reaches = {}
 local function does(path, name)
   local key = path .. ":" .. name
   if reaches[key] ~= nil then return reaches[key] end
-  reaches[key] = false -- while it is looked at, as in a circle
+  reaches[key] = false -- until it is known; this also ends circles
   local text = bodies[path][name] or ""
   for _, wait in ipairs(WAITS) do
     if text:find(wait) then reaches[key] = true end

@@ -130,7 +130,7 @@ local tables, cases = recorded()
 local match = ("In %d recorded cases (%d tables) the recipes agree with the systems: in groups, members, their order,\n"
   .. "what the systems' own functions return, and what they refuse.\n"):format(cases, tables)
 
-local texts = { -- file -> marker -> what stands between
+local texts = { -- file -> marker -> the text between its lines
   ["lua/moongrid/meta.lua"] = {
     options = [[
 ---The options of a family for its communicators. Families with the same members share communicators only if these

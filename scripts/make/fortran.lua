@@ -3,20 +3,18 @@
 -- fortran.lua TEXT VERSION HEADER...: write the public headers as the Fortran module `moongrid` to stdout, followed by
 -- the Fortran functions in the file TEXT. An unknown type ends the build.
 --
--- A struct mgrid_x is type(mgrid_x_t), as Fortran knows no case and some functions are called as structs; a pointer
--- to an object is type(c_ptr); a text is an array of characters that ends with c_null_char; NULL for a struct or a
--- result is an argument that is left out.
+-- A struct mgrid_x is type(mgrid_x_t), because Fortran ignores case and a function may have the name of a struct; a
+-- pointer to an object is type(c_ptr); a text is an array of characters that ends with c_null_char; NULL for a struct
+-- or a result is an argument that is left out.
 
-local text, version, constants = "", arg[2], {}
-for i = 3, #arg do
-  text = text .. io.open(arg[i]):read "a":gsub("/%*.-%*/", " "):gsub("//[^\n]*", " "):gsub("\\\n", " ") .. "\n"
-end
+local headers = dofile "scripts/make/headers.lua"
+local trim, declared = headers.trim, headers.declared
+local version = arg[2]
 
 local function stop(...)
   io.stderr:write("fortran.lua: ", string.format(...), "\n")
   os.exit(1)
 end
-local function trim(s) return (s:gsub("%s+", " "):gsub("^ ", ""):gsub(" $", "")) end
 
 -- Write a statement, with continuation lines if it is too long.
 local function say(depth, format, ...)
@@ -32,41 +30,16 @@ end
 
 -- ------------------------------------------------------------- what the headers define
 
-local inits, kind, structs, functions = {}, {}, {}, {}
-for name, value in text:gmatch "#define (MGRID_[%w_]+)%s+([^\n]+)" do
-  local struct, values = value:match "^{%s*sizeof%((mgrid_[%w_]+)%),?(.*)}"
-  if struct then inits[struct] = trim(values) end
-  if value:match "^%(?%-?%d+%)?%s*$" then
-    constants[#constants + 1] = { name, math.tointeger(tonumber((value:gsub("[()%s]", "")))) }
-  end
-end
-text = text:gsub("\n#[^\n]*", "\n"):gsub("^#[^\n]*", ""):gsub("MGRID_INLINE [^{;]*%b{}", ""):gsub('extern "C" {', "")
-
-local function members(body)
-  local following = 0
-  for member in (body:sub(2, -2) .. ","):gmatch "%s*(.-)%s*," do
-    local name, value = member:match "^(MGRID_[%w_]+)%s*=%s*(%-?%d+)$"
-    if member ~= "" then
-      following = value and math.tointeger(tonumber(value)) or following
-      constants[#constants + 1] = { name or member, following }
-      following = following + 1
-    end
-  end
-end
-for name, body in text:gmatch "typedef enum (mgrid_[%w_]+)%s*(%b{})" do kind[name] = "enum" members(body) end
-for body in text:gmatch "\nenum%s*(%b{})" do members(body) end
-local value_of = {}
+local api = headers.declarations(table.move(arg, 3, #arg, 1, {}))
+local inits, kind, structs, functions = api.inits, api.kind, api.structs, {}
+local constants, value_of = api.constants, {}
+for _, enum in ipairs(api.enums) do table.move(enum.members, 1, #enum.members, #constants + 1, constants) end
+table.move(api.unnamed, 1, #api.unnamed, #constants + 1, constants)
 for _, constant in ipairs(constants) do value_of[constant[1]] = constant[2] end
-for name, body in text:gmatch "struct (mgrid_[%w_]+)%s*(%b{})" do
-  kind[name], structs[#structs + 1] = "struct", { name = name, body = body:sub(2, -2) }
-end
-for name in text:gmatch "typedef struct (mgrid_[%w_]+) +mgrid_[%w_]+;" do kind[name] = kind[name] or "handle" end
-for name in text:gmatch "typedef [%w_ *]-%(%*(mgrid_[%w_]+)%)%s*%b()" do kind[name] = "callback" end
-for name in text:gmatch "typedef [%w_ *]-%s(mgrid_[%w_]+)%b()%s*;" do kind[name] = "callback" end
-for ret, name, params in text:gmatch "MGRID_API%s+([^;(]-)%s*(mgrid_[%w_]+)(%b())%s*;" do
-  if not params:find "MPI_Comm " then -- those have a twin for an INTEGER
-    functions[#functions + 1] = { name = name, ret = trim(ret), params = params:sub(2, -2) }
-  end
+for _, callback in ipairs(api.callbacks) do kind[callback.name] = "callback" end
+for _, f in ipairs(api.functions) do
+  -- a function with an MPI_Comm has a variant with an INTEGER
+  if not f.params:find "MPI_Comm " then functions[#functions + 1] = f end
 end
 
 -- ------------------------------------------------------------------------- types
@@ -82,11 +55,6 @@ local function parts(type, where)
   local is = kind[base]
   return base, depth, plain[base] or is == "enum" and "integer(c_int)" or is == "struct" and "type(" .. base .. "_t)"
     or is == "callback" and "type(c_funptr)" or nil
-end
-
--- Return for "const char *const *names" its type, its name, and an array's length.
-local function declared(declaration)
-  return trim(declaration):match "^(.-[ *])([%a_][%w_]*)%s*%[?([%w_]*)%]?$"
 end
 
 -- Return a name that is allowed in Fortran.
@@ -211,7 +179,7 @@ io.write "\n"
 say(1, "interface")
 for _, f in ipairs(functions) do
   local names, lines, counted = {}, {}, false
-  for param in (f.params .. ","):gmatch "%s*(.-)%s*," do
+  for param in (f.params:sub(2, -2) .. ","):gmatch "%s*(.-)%s*," do
     if param ~= "void" and param ~= "" then
       local type, name, array = declared(param)
       local is_array = param:find("%[") ~= nil

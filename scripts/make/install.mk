@@ -3,7 +3,7 @@
 # What is installed, and packed for a release. The Makefile includes this.
 #
 # make install      PREFIX=/usr/local DESTDIR=; make uninstall takes the same. The playground, too, if make wasm has made it
-# make install-lua  the Lua module alone, for LuaRocks (scripts/*.rockspec)
+# make install-lua  the Lua module alone, for LuaRocks (scripts/release/*.rockspec)
 # make rock         build/dist/moongrid-VERSION-1.src.rock, for luarocks install
 # make wheel        build/wheel/*.whl, for pip (scripts/release/wheel)
 # make deb          build/deb/*.deb, packages for Debian (scripts/release/debian/)
@@ -26,7 +26,7 @@ D         = $(DESTDIR)
 
 # The module of Fortran, which programs compile with their own compiler.
 fortran: $(B)/fortran/moongrid.f90
-$(B)/fortran/moongrid.f90: scripts/make/fortran.lua src/fortran/moongrid.inc $(CORE_HEADERS) src/moongrid_mpi.h
+$(B)/fortran/moongrid.f90: scripts/make/fortran.lua scripts/make/headers.lua src/fortran/moongrid.inc $(CORE_HEADERS) src/moongrid_mpi.h
 	@mkdir -p $(@D)
 	$(LUA) scripts/make/fortran.lua src/fortran/moongrid.inc $(VERSION) $(CORE_HEADERS) src/moongrid_mpi.h > $@
 
@@ -38,7 +38,7 @@ $(MAN): $(B)/man/moongrid.%: scripts/make/man.lua scripts/make/man3.lua scripts/
 	@mkdir -p $(@D)
 	$(LUA) scripts/make/man.lua $* $@ $(B)/moongrid
 
-# A backend's header has the name of the folder of its files: rccl has that of nccl.
+# A backend's header has the name of the folder of its files, so rccl uses moongrid_nccl.h.
 HEADERS := $(CORE_HEADERS) src/moongrid_lua.h src/moongrid_cpp.h $(sort $(wildcard $(foreach b,$(BACKENDS),$(patsubst src/comm/%/,src/moongrid_%.h,$(dir $(firstword $(SRC_$(b))))))))
 
 install: all man fortran
@@ -108,11 +108,11 @@ SPDX = PKG_CONFIG='$(PKG_CONFIG)' scripts/release/licences $(VERSION) $(filter-o
 $(B)/moongrid.spdx: scripts/release/licences $(OUT)
 	$(SPDX) > $@
 
-# The same for LuaRocks: the tarball, and how to build it.
+# For LuaRocks: the tarball and its rockspec.
 rock:
 	scripts/release/rock $(VERSION)
 
-# For pip: the Python package with all that it needs.
+# For pip: the Python package with the libraries.
 wheel:
 	scripts/release/wheel $(VERSION)
 
@@ -123,7 +123,7 @@ list-headers:
 deb:
 	scripts/release/deb $(VERSION) $(BACKENDS)
 
-# With KEY=NAME, a key of gpg's, SHA256SUMS is signed, too. What make deb, wheel and rock have made is in it.
+# SHA256SUMS also lists the files of make deb, wheel and rock. KEY=NAME signs it with this key of gpg.
 dist: $(OUT)
 	scripts/release/dist $(VERSION)
 	$(SPDX) > build/dist/moongrid-$(VERSION).spdx

@@ -3,13 +3,9 @@
 -- python.lua VERSION HEADER...: write the public headers as a module of ctypes to stdout, so that the declarations of
 -- src/python cannot differ from them. An unknown type ends the build.
 
+local headers = dofile "scripts/make/headers.lua"
+local trim, declared = headers.trim, headers.declared
 local version = arg[1]
-local text = ""
-for i = 2, #arg do
-  local file = assert(io.open(arg[i]))
-  text = text .. file:read "a":gsub("/%*.-%*/", " "):gsub("//[^\n]*", " "):gsub("\\\n", " ") .. "\n"
-  file:close()
-end
 
 local function stop(...)
   io.stderr:write("python.lua: ", string.format(...), "\n")
@@ -17,68 +13,22 @@ local function stop(...)
 end
 
 local function say(...) io.stdout:write(string.format(...), "\n") end
-local function trim(s) return (s:gsub("%s+", " "):gsub("^ ", ""):gsub(" $", "")) end
 
 -- ------------------------------------------------------------- what the headers define
 
-local constants, inits = {}, {} -- by name; the INIT macro of a struct, its values as text
-for name, value in text:gmatch "#define (MGRID_[%w_]+)%s+([^\n]+)" do
-  local struct, values = value:match "^{%s*sizeof%((mgrid_[%w_]+)%),?(.*)}"
-  if struct then
-    inits[struct] = trim(values)
-  elseif value:match "^%(?%-?%d+%)?%s*$" then
-    constants[#constants + 1] = { name, math.tointeger(tonumber((value:gsub("[()%s]", "")))) }
-  end
-end
-text = text:gsub("\n#[^\n]*", "\n"):gsub("^#[^\n]*", "")
-text = text:gsub("MGRID_INLINE [^{;]*%b{}", "") -- which call what is declared
-text = text:gsub('extern "C" {', "")
-
-local enums, structs, callbacks, functions = {}, {}, {}, {}
-local kind = {} -- of each name of a type: enum, struct, callback, handle
-
-local function members(body)
-  local found, next_value = {}, 0
-  for member in (body .. ","):gmatch "%s*(.-)%s*," do
-    local name, value = member:match "^(MGRID_[%w_]+)%s*=%s*(%-?%d+)$"
-    if member ~= "" then
-      next_value = value and math.tointeger(tonumber(value)) or next_value
-      found[#found + 1] = { name or member, next_value }
-      next_value = next_value + 1
-    end
-  end
-  return found
-end
-
-for name, body in text:gmatch "typedef enum (mgrid_[%w_]+)%s*(%b{})" do
-  kind[name], enums[#enums + 1] = "enum", { name = name, members = members(body:sub(2, -2)) }
-end
-for body in text:gmatch "\nenum%s*(%b{})" do
-  for _, member in ipairs(members(body:sub(2, -2))) do constants[#constants + 1] = member end
-end
-local value_of = {}
+local api = headers.declarations(table.move(arg, 2, #arg, 1, {}))
+local inits, kind, enums, structs, callbacks = api.inits, api.kind, api.enums, api.structs, api.callbacks
+local constants, value_of = api.constants, {}
+table.move(api.unnamed, 1, #api.unnamed, #constants + 1, constants)
 for _, constant in ipairs(constants) do value_of[constant[1]] = constant[2] end
-
-for before, name, body in text:gmatch "([^\n]*)struct (mgrid_[%w_]+)%s*(%b{})" do
-  if before ~= "" and before ~= "typedef " then stop("struct %s begins as '%s'", name, before) end
-  kind[name], structs[#structs + 1] = "struct", { name = name, body = body:sub(2, -2) }
-end
-for name in text:gmatch "typedef struct (mgrid_[%w_]+) +mgrid_[%w_]+;" do kind[name] = kind[name] or "handle" end
-for ret, name, params in text:gmatch "typedef ([%w_ *]-)%(%*(mgrid_[%w_]+)%)%s*(%b())" do
-  kind[name], callbacks[#callbacks + 1] = "callback", { name = name, ret = ret, params = params }
-end
-
-for ret, name, params in text:gmatch "typedef ([%w_ *]-)%s(mgrid_[%w_]+)(%b())%s*;" do -- not pointers to functions
-  kind[name], callbacks[#callbacks + 1] = "function", { name = name, ret = ret, params = params }
-end
 
 -- ------------------------------------------------------------------------- types
 
 local plain = { int64_t = "c_int64", uint64_t = "c_uint64", size_t = "c_size_t", int = "c_int", bool = "c_bool",
   double = "c_double" }
 
--- Return the type of ctypes for a type of C. called: it is of an argument of a callback, where a char * may have no 0
--- at its end.
+-- Return the type of ctypes for a type of C. `called`: it is the type of a callback's argument, where a char * may lack
+-- the 0 at its end.
 local function ctype(type, where, called)
   type = trim(type):gsub("^const ", "")
   local base, stars = type:match "^(%w[%w_]*) ?([*const ]*)$"
@@ -95,12 +45,6 @@ local function ctype(type, where, called)
   local of = plain[base] or (is == "enum" and "c_int") or (is == "struct" and base)
   if not of or depth > 1 then stop("%s has the type '%s', which is unknown here", where, type) end
   return ("POINTER(%s)"):format(of)
-end
-
--- Return for "const char *const *names" its type, its name, and an array's length.
-local function declared(declaration)
-  local type, name, array = trim(declaration):match "^(.-[ *])([%a_][%w_]*)%s*%[?([%w_]*)%]?$"
-  return type, name, array
 end
 
 local function arguments(params, where, called)
@@ -235,11 +179,11 @@ for _, s in ipairs(structs) do
   if values ~= "" then say('_DEFAULTS["%s"] = {%s}', s.name, values) end
 end
 say "\n# Name: result, arguments, their names.\nFUNCTIONS: dict[str, tuple[Any, list[Any], str]] = {"
-for ret, name, params in text:gmatch "MGRID_API%s+([^;(]-)%s*(mgrid_[%w_]+)(%b())%s*;" do
-  functions[#functions + 1] = name
+for _, f in ipairs(api.functions) do
   local called = {}
-  for param in (params:sub(2, -2) .. ","):gmatch "%s*(.-)%s*," do called[#called + 1] = select(2, declared(param)) end
-  say('    "%s": (%s, [%s], "%s"),', name, ctype(ret, name), arguments(params, name), table.concat(called, " "))
+  for param in (f.params:sub(2, -2) .. ","):gmatch "%s*(.-)%s*," do called[#called + 1] = select(2, declared(param)) end
+  say('    "%s": (%s, [%s], "%s"),', f.name, ctype(f.ret, f.name), arguments(f.params, f.name),
+    table.concat(called, " "))
 end
 say "}"
-if #functions == 0 or #structs == 0 or #enums == 0 then stop "the headers declare nothing" end
+if #api.functions == 0 or #structs == 0 or #enums == 0 then stop "the headers declare nothing" end

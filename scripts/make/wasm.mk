@@ -22,7 +22,7 @@ $(W)/moongrid.js: $(PAGE) $(OBJ) $(LUA_OBJ) scripts/make/wasm.mk
 	$(call SAY,LD,$@)
 	emcc $(OPT) $(EXPORTS) $(BOUNDS) --no-entry -o $@ $(PAGE) $(OBJ) $(LUA_OBJ) $(LUA_LIBS)
 
-# The licences of what is linked ask to be with it.
+# The page has the licences of the libraries that it links, as these licences require.
 $(W)/playground.html: $(W)/moongrid.js scripts/make/playground.lua scripts/make/pages.lua README.md \
                       $(wildcard lua/pictures/*.html lua/pictures/*.js lua/pictures/*.css examples/*.lua examples/cookbook/* examples/published/*)
 	gzip -9cn $(<:.js=.wasm) > $(<:.js=.wasm.gz)

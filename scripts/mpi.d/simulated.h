@@ -12,7 +12,7 @@
 #include <pthread.h>
 #include <time.h>
 
-/* it is looked up in a copy for each rank */
+/* SMPI looks main up in a copy of the program for each rank. */
 __attribute__((visibility("default"))) int main(int argc, char **argv);
 
 int smpi_clock_gettime(clockid_t clock, struct timespec *t);
@@ -32,20 +32,20 @@ static inline int simulated_thread(pthread_t *t, const pthread_attr_t *a, void *
   return EAGAIN;
 }
 
-/* True of rank 0 alone. */
+/* SMPI's own answer is true only of rank 0. */
 static inline int simulated_main_thread(int *flag) {
   *flag = 1;
   return MPI_SUCCESS;
 }
 
-/* Of a null request it says that it has ended only where a status is asked for. */
+/* SMPI reports that a null request has ended only if the caller asks for a status. */
 static inline int simulated_test(MPI_Request *request, int *flag, MPI_Status *status) {
   MPI_Status own;
   return MPI_Test(request, flag, status == MPI_STATUS_IGNORE ? &own : status);
 }
 
-/* Its non-blocking collectives send from each to each; those that block go by trees. So they are
-** done at once, since all ranks come to them in one order. */
+/* SMPI's non-blocking collectives send from each rank to each other; its blocking ones use trees,
+** as MPI libraries do. So block: all ranks come to the collectives in one order. */
 #define SIMULATED_AT_ONCE(call) (*request = MPI_REQUEST_NULL, call)
 
 static inline int simulated_iallreduce(const void *send, void *recv, int n, MPI_Datatype type,
@@ -69,9 +69,9 @@ static inline int simulated_ibcast(void *data, int n, MPI_Datatype type, int roo
   return SIMULATED_AT_ONCE(MPI_Bcast(data, n, type, root, comm));
 }
 
-/* Its creations only broadcast a number. MPI libraries agree on one: Open MPI (4.1: comm_cid.c) by
-** three all-reduces of one or two numbers, over the new communicator's members if they alone create
-** it, else over the parent's. */
+/* SMPI creates a communicator by one broadcast of its id. MPI libraries agree on the id: Open MPI
+** (4.1: comm_cid.c) by three all-reduces of one or two numbers, over the new communicator's members
+** if they alone create it, else over the parent's. */
 static inline int simulated_agreement(int rc, MPI_Comm over) {
   for (int i = 0, word = 0; i < 3 && !rc && over != MPI_COMM_NULL; i++)
     rc = MPI_Allreduce(MPI_IN_PLACE, &word, 1, MPI_INT, MPI_MAX, over);

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- Limits of the system that a job meets: by ulimit, and by a cgroup where one may be made. The command names them.
+-- The command names the limit of the system that a job has reached. Limits are set by ulimit, and by a cgroup if the
+-- user may make one.
 
 local support = dofile "tests/lua/support.lua"
 local run = support.run

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- What the command answers about a plan and a recipe: what it prints, how families came to be, why two ranks talk,
--- queries and policies.
+-- Subcommands that answer questions about a plan or a recipe: the output of print, how families are made, why two ranks
+-- talk, queries and policies.
 
 local support = dofile "tests/lua/support.lua"
 local json = require "dkjson"

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- What a state is asked: queries, getters of groups, their arguments, settings. Refusals are compared whole,
--- with the recipe's own file and line.
+-- Questions to a state: queries, getters of groups, their arguments, settings. Refusals are compared whole, with the
+-- recipe's own file and line.
 
 local mg = require "moongrid"
 local recipes = assert(loadfile("tests/lua/recipes.lua", "t", _ENV))() -- with busted's names

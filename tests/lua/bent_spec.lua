@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: MIT
 --
--- moongrid reshard on checkpoints of which one number is bent, or two: in the index, or in the header of a file. What it
--- makes of them is compared with a reader that is written down here, which asks of each element of a tensor which parts
--- have it. Either the checkpoint is refused and nothing is written, or every byte is the reader's. Memory that the command
--- allocates is filled with a byte of chance first (MALLOC_PERTURB_), so that what was never written shows.
--- MOONGRID_SEED and MOONGRID_ROUNDS try others, and more.
+-- moongrid reshard on checkpoints with one or two wrong numbers, in the index or in the header of a file. The result is
+-- compared with that of a reader in this file, which finds for each element of a tensor the parts that have it. Either
+-- the checkpoint is refused and nothing is written, or every byte is the reader's. Memory that the command allocates is
+-- first filled with a random byte (MALLOC_PERTURB_), so that bytes that were never written show. MOONGRID_SEED tries
+-- other numbers, MOONGRID_ROUNDS more of them.
 
 local support = dofile "tests/lua/support.lua"
 local json = require "dkjson"

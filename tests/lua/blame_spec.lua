@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- moongrid blame: recorded hangs of known causes (tests/blame), jobs that hang in a simulation (tests/blame/simulate.py),
--- each form that it reads or refuses, and bent files, which never fail in a reader.
+-- moongrid blame: recorded hangs with known causes (tests/blame), jobs that hang in a simulation
+-- (tests/blame/simulate.py), each format that it reads or refuses, and files with errors, on which no reader may fail.
 
 local support = dofile "tests/lua/support.lua"
 local json = require "dkjson"

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- moongrid calibrate: fits to published runs and their errors, what is refused, and memory beside Megatron-LM's report.
--- MOONGRID_ROUNDS also fits the two tables with long pipelines, which take two minutes.
+-- moongrid calibrate: fits to published runs with their errors, refusals, and memory compared with Megatron-LM's
+-- report. With MOONGRID_ROUNDS also the fits of the two tables with long pipelines, which take two minutes.
 
 local support = dofile "tests/lua/support.lua"
 local json = require "dkjson"

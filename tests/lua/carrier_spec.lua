@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: MIT
 --
--- Jobs without MPI. Over pmix under mpirun, on one machine and on what mpirun takes for two; and over a host's own
--- carrier, the folder of examples/carrier.c, where no launcher ends the ranks of a job that failed. NCCL is the
--- stand-in (tests/nccl/standin). The same faults are tried on each. What a carrier promises by itself:
--- tests/c/test_carrier.c.
+-- Jobs without MPI: over pmix under mpirun, on one machine and on one that mpirun takes for two; and over a host's own
+-- carrier, the folder of examples/carrier.c, where no launcher ends the ranks of a failed job. NCCL is the stand-in
+-- (tests/nccl/standin). Each carrier gets the same faults. tests/c/test_carrier.c tests the promises of a carrier
+-- itself.
 
 local support = dofile "tests/lua/support.lua"
 local exists = support.exists

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- Cases of a line each, for specs of the vocabulary: programs "v.lua" that see the names of a scene. Loaded with
--- busted's names; scene() makes the names anew for each case.
+-- Cases of one line for specs of the vocabulary: each is a program "v.lua" that sees the names of a scene. scene()
+-- makes these names anew for each case. Loaded with busted's names.
 
 return function(scene)
   local M = {}

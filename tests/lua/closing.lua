@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
 --
 -- closing.lua - every method and field of every class, while a finalizer or a metamethod of an argument closes the
--- objects that it uses; and every method, ended at each allocation of Lua. Nothing may be used after it is freed, and
--- nothing left (../mpi/closing.c runs this under ASan); each call returns, or raises. Methods are those that the
+-- objects that it uses; and every method, ended at each allocation of Lua. No object may be used after it is freed, and
+-- nothing may leak (../mpi/closing.c runs this under ASan); each call returns, or raises. Methods are those that the
 -- sources register, so a new one is called, too.
 --
 -- Argument: a seed. Prints the number of calls, of those in which something was closed, and of those that were ended.

@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: MIT
 --
--- Several hosts: scripts/lab/cluster plays them on this machine. That ranks of different hosts create, prove and are
--- placed, with the MPI library of the build; and that a cluster ends with all that it has started.
+-- Several hosts, emulated on this machine by scripts/lab/cluster: ranks of different hosts create and prove
+-- communicators, and are placed, with the MPI library of the build. When a cluster ends, all processes that it has
+-- started end, too.
 
 local support = dofile("tests/lua/support.lua")
 local run = support.run
@@ -225,7 +226,7 @@ describe("a cluster", function()
     ["0 4 true"] = "'0' is not a number of hosts, 1 to 64",
     ["65 4 true"] = "'65' is not a number of hosts, 1 to 64",
     ["2 four true"] = "'four' is not a number of ranks, 0 to 1024",
-    ["--gone node1"] = "no cluster here; it is called by what scripts/lab/cluster runs",
+    ["--gone node1"] = "no cluster here; only a command that scripts/lab/cluster runs can call this",
     ["--link sideways node1"] = "--link up|down HOST",
     ["1 0 scripts/lab/cluster --link down node1"] = "no host 'node1'; there are node0",
     ["2 0 bash -c 'scripts/lab/cluster --gone node1 && scripts/lab/cluster --gone node1'"] = "host 'node1' is gone",

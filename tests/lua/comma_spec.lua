@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- A host whose numbers have a decimal comma: the suites of plans, steps, traffic and machines once under de_DE, which a
--- preloaded library sets before main; and what one process writes is what another reads.
+-- A host whose numbers have a decimal comma: the tests of plans, steps, traffic and machines run under de_DE, which a
+-- preloaded library sets before main. One process reads what another writes.
 
 local support = require "support"
 local run = support.run

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- Completion: what moongrid complete offers for a line, and what the Tab key makes of it in real shells.
+-- Completion: the candidates of moongrid complete for a line, and the effect of the Tab key in real shells.
 
 local support = dofile "tests/lua/support.lua"
 local json = require "dkjson"

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- Families that are used at the same time, in recipes and from stock Lua: what is refused, word by word and at the
--- recipe's line; bases; what a state says. What lists mean for a plan is in tests/c/test_concurrent.c.
+-- Families that are used at the same time, in recipes and from stock Lua: refusals, word by word and at the recipe's
+-- line; bases; the answers of a state. tests/c/test_concurrent.c tests what these lists mean for a plan.
 
 local mg = require "moongrid"
 local recipes = assert(loadfile("tests/lua/recipes.lua", "t", _ENV))() -- with busted's names

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- The cookbook: its layouts are short, hold at several sizes, and look as its README says. The examples in
--- lua/moongrid/meta*.lua and lua/README.md say what the verbs make.
+-- The cookbook: its layouts are short, hold at several sizes, and look as its README shows them. The examples of verbs
+-- in lua/moongrid/meta*.lua and lua/README.md make the groups that are written there.
 
 local mg = require "moongrid"
 local support = dofile "tests/lua/support.lua"

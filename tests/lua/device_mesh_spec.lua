@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- torch's DeviceMesh on moongrid (tests/golden/layers) and its layouts. Every refusal in their text is provoked and compared whole;
--- groups, coordinates and meshes are those of the nested list that a mesh is made of.
+-- torch's DeviceMesh on moongrid (tests/golden/layers) and its layouts. Every refusal in their text is provoked and
+-- compared whole. Groups, coordinates and meshes are those of the nested list from which a mesh is made.
 
 package.path = "tests/golden/?.lua;lua/?.lua;" .. package.path
 

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- moongrid draw: text and SVG against the plan's own JSON, the pictures of the documents, hostile text.
+-- moongrid draw: text and SVG compared with the plan's own JSON, the pictures of the documents, hostile text.
 
 local support = dofile("tests/lua/support.lua")
 local json = require "dkjson"

@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: MIT
 --
--- States that change while the job runs, and what families ask of NCCL besides communicators: windows, device
--- communicators, communicators split out of others. On the stand-in libraries (tests/nccl/standin), which are not GPUs.
+-- States that change while the job runs, and the resources that families request from NCCL besides communicators:
+-- windows, device communicators, communicators split out of others. On the stand-in libraries (tests/nccl/standin),
+-- which are not GPUs.
 
 local support = dofile "tests/lua/support.lua"
 local exists = support.exists

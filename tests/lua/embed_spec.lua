@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- What is embedded in the library is what lies in lua/prelude/, lua/moongrid/recipes/ and its folders; scripts/make/embed.lua
--- says which file is missing.
+-- The library embeds the files of lua/prelude/, lua/moongrid/recipes/ and its folders; scripts/make/embed.lua names a
+-- missing file.
 
 local support = dofile("tests/lua/support.lua")
 

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- Words that cut, number and write down families: the groups that they make, listed, the rule that stays, and
+-- Words that cut and number families, or make them from lists: the groups that they make, the rule that stays, and
 -- the whole message of each refusal. A case is one line of a program "v.lua", which sees a world of 16 ranks:
 
 local support = dofile "tests/lua/support.lua"

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- What the command shows of the errors of a recipe: its line with a caret, and several errors at once.
+-- How the command shows the errors of a recipe: the line with a caret, and several errors at once.
 
 local support = dofile "tests/lua/support.lua"
 

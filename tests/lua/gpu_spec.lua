@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- scripts/gpu-test, rehearsed on the stand-in libraries: whatever ends it, every check that was done stands in
--- its record, and whatever fails or hangs, the rest of its time is not lost.
+-- scripts/gpu-test on the stand-in libraries. Its record has every check that was done, however the run ends; a check
+-- that fails or hangs leaves the others their time.
 
 local support = dofile "tests/lua/support.lua"
 

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- Worlds in another order, grids out of grids, and a grid as one rank sees it: results, and the whole message
+-- Worlds in another order, grids made from grids, and a grid as one rank sees it: results, and the whole message
 -- of each refusal. A case is one line of a program "v.lua", as in vocabulary_spec.
 
 local mg = require "moongrid"

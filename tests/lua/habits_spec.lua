@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- Habits from other commands and libraries: what people type first, and what they are told.
+-- Habits from other commands and libraries: lines that people type first, and the answers.
 
 local support = dofile "tests/lua/support.lua"
 local run, file = support.run, support.file

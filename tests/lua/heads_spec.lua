@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
 --
 -- Heads of attention in the recipe llama: each rank has the heads of keys and values that its heads of queries use. The
--- rows of random small models are followed to the ranks, through plans and through files; what cannot be cut so is
--- refused, and the sizes that the refusal offers are tried against all others.
+-- rows of random small models are followed to the ranks, through plans and through files. Models that cannot be cut so
+-- are refused, and the sizes that the refusal offers are compared with all others.
 
 local support = dofile "tests/lua/support.lua"
 local files = dofile "tests/lua/safetensors.lua"

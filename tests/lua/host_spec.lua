@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: MIT
 --
--- What Lua programs that plan for others ask of the module: recipes from text, with what they print, parameters as typed,
--- saved plans, machines, and the status of what was refused. The command asks for nothing else.
+-- The functions of the module for Lua programs that plan for others, such as the command: recipes from text, with their
+-- printed lines, parameters as typed, saved plans, machines, and the status of a refusal. The command uses no other
+-- functions.
 
 local support = dofile "tests/lua/support.lua"
 local run = support.run

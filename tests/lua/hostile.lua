@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- What the specs of hostile recipes share: each recipe runs as a user would, in 1 GiB of address space and with a time
--- limit.
+-- Shared by the specs of hostile recipes: each recipe runs as a user would run it, in 1 GiB of address space and with a
+-- time limit.
 
 local support = require "support"
 local run, file = support.run, support.file

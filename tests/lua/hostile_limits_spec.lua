@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- Hostile recipes and limits: what takes long inside one call, what holds memory outside of the Lua heap, what is nested
--- deep, what is larger than the table of limits says. Each ends with its own message.
+-- Hostile recipes and limits: calls that take long, memory outside of the Lua heap, deep nesting, and values larger
+-- than the table of limits allows. Each ends with its own message.
 
 local support = require "support"
 local hostile = assert(loadfile("tests/lua/hostile.lua", "t", _ENV))() -- with busted's names

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- Hostile input of other kinds: what could differ between processes or locales, what a terminal obeys, functions that
--- change what is being read, numbers near 2^63.
+-- Hostile input of other kinds: results that could differ between processes or locales, control characters for
+-- terminals, functions that change a value while it is read, numbers near 2^63.
 
 local support = require "support"
 local hostile = assert(loadfile("tests/lua/hostile.lua", "t", _ENV))() -- with busted's names

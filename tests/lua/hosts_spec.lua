@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- Lua is moongrid's alone: programs with a Lua of their own, of any version, and recipes in one process; programs
--- without; what loads and unloads libmoongrid; the Lua module in interpreters of other versions.
+-- Recipes run in moongrid's own Lua: beside a program's Lua of any version in one process, in programs without Lua, and
+-- in programs that load and unload libmoongrid. The Lua module in interpreters of other versions.
 
 local support = dofile "tests/lua/support.lua"
 local run = support.run

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- moongrid infer: which recipe makes the groups of a list. scripts/golden --infer measures how often it finds one.
+-- moongrid infer: find the recipe that makes the groups of a list. scripts/golden --infer measures how often it finds
+-- one.
 
 local support = dofile "tests/lua/support.lua"
 local json = require "dkjson"

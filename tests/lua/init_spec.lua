@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- moongrid init: what it writes works, and what is there stays.
+-- moongrid init: the files that it writes work, and files that exist already stay.
 
 local support = dofile "tests/lua/support.lua"
 local run, read = support.run, support.read

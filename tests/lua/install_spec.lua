@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- make install into a staging folder: a C program through pkg-config, shared and static, and
--- stock Lua through require; uninstall leaves nothing. Then into a prefix of one's own, without environment variables.
+-- make install into a staging folder: a C program through pkg-config, shared and static, and stock Lua through require;
+-- uninstall leaves nothing. Then into a prefix of the user's own, without environment variables.
 
 local support = dofile("tests/lua/support.lua")
 local run = support.run

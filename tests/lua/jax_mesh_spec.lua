@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
 -- jax_mesh, a layer over moongrid for stock Lua: every refusal in its text is provoked and compared whole, with the
--- position of whoever called; groups and their order are those of the original.
+-- position of the caller; groups and their order are those of the original.
 
 package.path = "tests/golden/?.lua;lua/?.lua;" .. package.path
 

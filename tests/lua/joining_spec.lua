@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- examples/joining.c: ranks join a job between two steps, started by it or at a port, with each MPI that can; with ULFM a new
--- rank replaces a lost one. src/survive/joining.md shows the output.
+-- examples/joining.c: ranks join a job between two steps, started by the job or at a port, with each MPI library that
+-- supports it. With ULFM a new rank replaces a lost one. src/survive/joining.md shows the output.
 
 local support = dofile "tests/lua/support.lua"
 local run, read = support.run, support.read

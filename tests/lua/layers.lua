@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
 --
--- What the specs of the layers share: messages(files, before, cases) makes tests of refusals, which are compared
--- whole, with the position of the caller; unprovoked(file) tells what no case so far was about; groups(family)
--- lists all groups.
+-- Shared by the specs of the layers: messages(files, before, cases) makes tests of refusals, which are compared
+-- whole, with the position of the caller; unprovoked(file) lists the refusals that no case has provoked so far;
+-- groups(family) lists all groups.
 --
 --   files   of tests/golden/layers, with blanks between them: every refusal in their text has to have its case
 --   before  Lua text before each case, in which H, M, D, L and J are the layers

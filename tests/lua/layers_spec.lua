@@ -1,8 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- The layers over moongrid for stock Lua: HyperCommGrid and ProcessGroupMesh. Every refusal in
--- their text is provoked and compared whole, with the position of whoever called; groups and
--- their order are those of the originals.
+-- The layers over moongrid for stock Lua: HyperCommGrid and ProcessGroupMesh. Every refusal in their text is provoked
+-- and compared whole, with the position of the caller. Groups and their order are those of the originals.
 
 package.path = "tests/golden/?.lua;lua/?.lua;" .. package.path
 

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- What holds for all subcommands in lua/command, whatever they do: no memory, where their Lua is read, one order of output
--- in every process, words in a wrong order.
+-- Properties of every subcommand in lua/command: it reports a lack of memory, reads its Lua only from the intended
+-- places, prints in one order in every process, and refuses words in a wrong order.
 
 local support = dofile "tests/lua/support.lua"
 local run, refuses = support.run, support.refuses

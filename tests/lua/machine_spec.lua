@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- Machines in recipes and on the command line: families of domains, laws, what of it is in the digest.
+-- Machines in recipes and on the command line: families of domains, laws, and which of their facts the digest covers.
 
 local support = dofile "tests/lua/support.lua"
 local moongrid = require "moongrid"

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- A recipe means the same in every process: nothing that it can see, such as a message that it catches, depends on the
--- order of a hash table, on addresses, on the process, or on the folder that it lies in.
+-- A recipe means the same in every process: no value that it can see, such as a message that it catches, depends on the
+-- order of a hash table, on addresses, on the process, or on the recipe's folder.
 
 local support = require "support"
 local run, write = support.run, support.write

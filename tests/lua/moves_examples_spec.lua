@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
 -- The examples of tensors that move: weights from a trainer to rollout ranks, experts to new owners, FSDP and tensor
--- parallelism. What src/tensors/README.md shows of them is what comes.
+-- parallelism. Their output is that in src/tensors/README.md.
 
 local json = require "dkjson"
 local mg = require "moongrid"

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- What fails under the nccl backend, on the stand-in libraries (tests/nccl/standin): ranks that are late, die or never come,
--- creations, collectives, shrinks and aborts that fail or do not end.
+-- Failures under the nccl backend, on the stand-in libraries (tests/nccl/standin): ranks that are late, die or never
+-- come; creations, collectives, shrinks and aborts that fail or do not end.
 
 local support = dofile "tests/lua/support.lua"
 local on, messages = support.on_standin, support.of_rank_0

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- What tests/nccl/host.sh runs on, and what it refuses. The tests themselves need an NCCL that links the shared CUDA runtime.
+-- Which NCCL libraries tests/nccl/host.sh accepts and refuses. Its tests themselves need an NCCL that links the
+-- shared CUDA runtime.
 
 local support = require "support"
 

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
 --
--- The nccl backend. Not built: one clear message. With the real NCCL but no driver, or without NCCL: the
--- exact messages. Everything else on the stand-in libraries (tests/nccl/standin), which are not GPUs and
--- say so in every line; what fails: nccl_failures_spec.lua.
+-- The nccl backend. Without the backend, with the real NCCL but no driver, or without NCCL: the exact messages.
+-- Everything else on the stand-in libraries (tests/nccl/standin), which are not GPUs and say so in every line.
+-- nccl_failures_spec.lua has the failures.
 
 local support = dofile "tests/lua/support.lua"
 local exists = support.exists

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- The sizes that a refusal offers. Bundled recipes and their steps get random sizes; each value that a message offers is
--- tried, and so is every value between it and the one refused: those offered are accepted, and no nearer one is.
+-- The sizes that a refusal offers. Bundled recipes and their steps get random sizes. Each offered value is tried, and
+-- so is every value between it and the refused one: the offered value is accepted, and no nearer value is.
 
 local mg = require "moongrid"
 

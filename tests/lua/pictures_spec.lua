@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- moongrid.pictures in a Lua that loads the module, and what pictures ask of it: members, modes, parameters, creations,
--- domains.
+-- moongrid.pictures in a Lua that loads the module, and the functions that pictures need of it: members, modes,
+-- parameters, creations, domains.
 
 local support = dofile "tests/lua/support.lua"
 local mg = require "moongrid"

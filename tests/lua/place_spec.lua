@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- moongrid place: what groups cross, counted here again from the groups that plan prints, and what they send.
+-- moongrid place: the domains that groups cross, and the bytes that they send, counted here again from the groups that
+-- plan prints.
 
 local support = dofile "tests/lua/support.lua"
 local json = require "dkjson"

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- Moves as they are planned: `moongrid move` and moongrid.move, and what they and plans say of ranks that get nothing.
+-- Plans of moves: `moongrid move` and moongrid.move, and what they and plans report of ranks without any element.
 
 local json = require "dkjson"
 local moongrid = require "moongrid"

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- What takes long says so on a terminal, which `script` plays, and that it goes on.
+-- Commands that take long report their progress on a terminal, which `script` emulates.
 
 local support = dofile "tests/lua/support.lua"
 local run, on_terminal = support.run, support.on_terminal

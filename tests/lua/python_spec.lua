@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- Habits from Python and C in the text of a recipe: each is refused at its line, in the words of Lua with what to write
--- instead, where that is certain; a text that Lua cannot read with a caret below the place.
+-- Habits from Python and C in the text of a recipe: each is refused at its line, in the words of Lua, and if it is
+-- certain with the text to write instead. A syntax error is shown with a caret below its place.
 
 local recipes = assert(loadfile("tests/lua/recipes.lua", "t", _ENV))() -- with busted's names
 local support = require "support"

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- The rccl backend, which is that of nccl compiled for RCCL and HIP. Where no ROCm is it is compiled for headers that stand
--- for theirs (tests/nccl/standin/rocm), and runs on the stand-in under RCCL's names: no RCCL, no HIP and no GPU.
+-- The rccl backend, which is the nccl backend compiled for RCCL and HIP. Without ROCm it is compiled with substitutes
+-- for their headers (tests/nccl/standin/rocm), and runs on the stand-in under RCCL's names: without RCCL, HIP or a GPU.
 
 local support = dofile "tests/lua/support.lua"
 local exists = support.exists

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- Texts of other tools' files for readers_spec.lua: { text, the words behind the file's name, what it makes }, which is the
--- canonical text of the machine or the message. The file is called "f". A case with a fourth value has notes.
+-- Texts of other tools' files for readers_spec.lua: { text, the words behind the file's name, result }. The result is
+-- the canonical text of the machine, or the message. The file is called "f". A case with a fourth value has notes.
 
 local M = {}
 

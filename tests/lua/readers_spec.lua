@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: MIT
 --
--- Machines from the files of other tools, read by the command: what each reader makes of a text, and what it refuses
--- (readers.lua). A generator makes machines and writes them in random legal spellings of each tool: they are read back as
--- they are; with one unknown word they are refused or noted, and bent ones never fail in a reader. Where the tool runs here, it
--- says what it reads itself.
--- MOONGRID_SEED chooses the first random numbers, MOONGRID_CASES how many files of each tool.
+-- Machines from the files of other tools, read by the command: the result of each text, and the refusals (readers.lua).
+-- A generator makes machines and writes them in random legal spellings of each tool, which are read back unchanged.
+-- With one unknown word they are refused or noted; files with random errors never make a reader fail. If the tool is
+-- installed, its own reading is compared. MOONGRID_SEED chooses the first random numbers, MOONGRID_CASES how many files
+-- of each tool.
 
 local support = dofile "tests/lua/support.lua"
 local cases = dofile "tests/lua/readers.lua"

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- What the READMEs show works as it stands: every block of C is compiled and run on four ranks, every block of Lua
--- is run; so of the pages beside them. (Those of Python are in tests/torch, tutorials in tutorial_spec.)
+-- The examples in the READMEs and the pages beside them work as they stand: every block of C is compiled and run on
+-- four ranks, every block of Lua is run. (tests/torch has those of Python, tutorial_spec the tutorials.)
 
 local support = dofile "tests/lua/support.lua"
 local run = support.run

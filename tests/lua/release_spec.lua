@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- make dist: the tarball is the project, file by file; what is linked is listed with its licence. make rock: unpacked
--- elsewhere it builds and passes tests without git; installed by LuaRocks, the module finds its libraries.
+-- make dist: the tarball has every file of the project, and linked libraries are listed with their licences. make rock:
+-- unpacked elsewhere it builds and passes tests without git; installed by LuaRocks, the module finds its libraries.
 
 local support = dofile "tests/lua/support.lua"
 local run = support.run

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- moongrid reshard: checkpoints of safetensors files through several layouts and back, byte for byte; every way in which
--- one may be wrong, which gets one message and leaves nothing behind.
+-- moongrid reshard: checkpoints of safetensors files through several layouts and back, byte for byte. Every kind of
+-- wrong checkpoint gets one message, and leaves nothing behind.
 
 local support = dofile "tests/lua/support.lua"
 local json = require "dkjson"

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
 -- moongrid reshard with rules between names: renamed, concatenated, cut apart, stacked, transposed and converted, each
--- compared with loops over elements; through rules and back; every way in which a rule may be wrong.
+-- compared with loops over elements; through rules and back; every kind of wrong rule.
 
 local support = dofile "tests/lua/support.lua"
 local files = dofile "tests/lua/safetensors.lua"

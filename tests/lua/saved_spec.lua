@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- Saved plans: what `moongrid plan` writes is read back where a recipe may stand, with the digest that was saved.
+-- Saved plans: the output of `moongrid plan` can be given in place of a recipe, and has the digest that was saved.
 
 local support = dofile("tests/lua/support.lua")
 local run, read, file_of = support.run, support.read, support.file

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- What the programs of vocabulary_spec and states_spec see, made anew for each.
+-- The names that the programs of vocabulary_spec and states_spec see, made anew for each program.
 
 local mg = require "moongrid"
 

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- Families out of families by place and number: the groups at some coordinates, zips that are spread, bundles of unions,
+-- Families made from families by coordinate and index: the groups at some coordinates, zips that are spread, bundles of unions,
 -- pairs without doubles. A case is one line of a program "v.lua", which sees:
 
 local mg = require "moongrid"

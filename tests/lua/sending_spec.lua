@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
 -- What a plan sends on a machine, for every Lua program: machine:leaving and machine:cost, added up here again from the
--- groups; hosts; what the parts of moongrid place stand on.
+-- groups; hosts; the functions that moongrid place is made of.
 
 local support = dofile "tests/lua/support.lua"
 local mg = require "moongrid"

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- Under Slurm, on four hosts played by this machine (scripts/lab/slurm): srun starts the command, the trainer and jobs without
--- MPI; an allocation's mpirun does, too. Skipped where Slurm is not installed.
+-- Under Slurm, on four hosts emulated by this machine (scripts/lab/slurm): srun starts the command, the trainer and
+-- jobs without MPI, and so does the mpirun of an allocation. Skipped where Slurm is not installed.
 
 local run = dofile("tests/lua/support.lua").run
 

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- Topologies, plans, states and groups in stock Lua, as vocabulary_spec has worlds, grids and families.
+-- Topologies, plans, states and groups in stock Lua, tested as vocabulary_spec tests worlds, grids and families.
 
 local scene = dofile "tests/lua/scene.lua"
 local cases = assert(loadfile("tests/lua/cases.lua", "t", _ENV))()(scene) -- with busted's names

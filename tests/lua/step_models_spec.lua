@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- Models as their papers have them (examples/published): parameters and flops of a token; stages with different layers; and
--- the bubble of each schedule beside the formula of its paper.
+-- Models as their papers describe them (examples/published): parameters and flops of a token; stages with different
+-- layers; and the bubble of each schedule, compared with the formula of its paper.
 
 local json = require "dkjson"
 local mg = require "moongrid"

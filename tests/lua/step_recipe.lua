@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- What the specs of steps share: a recipe with a step, and what `moongrid step --json` says of it.
+-- Shared by the specs of steps: a recipe with a step, and the output of `moongrid step --json` for it.
 
 local support = dofile "tests/lua/support.lua"
 local json = require "dkjson"

@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: MIT
 --
--- What trainers refuse, their steps refuse for the same reason: a row for each check in the source of a system, with its file
--- and line. M: megatron/core of megatron-core 0.19.2 (0.16.1 has the same checks); L: Megatron-LM's
--- megatron/training/arguments.py, commit d98e8a64; P: picotron 59714b1; T: torchtitan 0.3.0; D: torchtitan b5bcd76c. Where a
--- message offers a value, the row with that value is not refused so again. And each parameter counts, is refused, or changes
--- no call for a reason.
+-- What trainers refuse, their steps refuse for the same reason: a row for each check in the source of a system, with
+-- its file and line. M: megatron/core of megatron-core 0.19.2 (0.16.1 has the same checks); L: Megatron-LM's
+-- megatron/training/arguments.py, commit d98e8a64; P: picotron 59714b1; T: torchtitan 0.3.0; D: torchtitan b5bcd76c. If
+-- a message offers a value, a row with that value does not get the same refusal. Each parameter changes calls, is
+-- refused, or has a reason for changing none.
 
 local mg = require "moongrid"
 

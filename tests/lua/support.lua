@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- What the specs share: commands with their output, temporary files.
+-- Shared by the specs: commands with their output, temporary files.
 
 local M = {}
 

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- The command on a terminal of some size, which `script` plays: texts and pictures fit it. The manual pages.
+-- The command on a terminal of some size, which `script` emulates: texts and pictures fit it. The manual pages.
 
 local support = dofile "tests/lua/support.lua"
 local run, on_terminal = support.run, support.on_terminal

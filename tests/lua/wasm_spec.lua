@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- moongrid in WebAssembly (make wasm): its answers, in node, are the bytes that the same file, lua/pictures/playground.lua,
--- answers with the library of this machine.
+-- moongrid in WebAssembly (make wasm): in node it gives the same bytes as lua/pictures/playground.lua with the library
+-- of this machine.
 
 package.path = "tests/golden/?.lua;lua/?.lua;" .. package.path
 local json = require "dkjson"

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- Words that take the place of what recipes wrote by hand: grids with the slowest dim first, all dims but some, grids
+-- Words that replace code which recipes wrote by hand: grids with the slowest dim first, all dims but some, grids
 -- without dims of size 1, groups counted by their first members, closures, twins with options, all groups of a rank.
 -- A case is one line of a program "v.lua", which sees:
 

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
 --
 -- worst.lua - a recipe whose query `try` calls what a recipe can call, with the worst values that fit its memory. It
--- finds these functions itself: NAMES, which worst_spec.lua puts here, are all the names that the annotations have, and
--- each is looked for in each value. The query goes on where its last call ended: worst.c calls it again and again.
+-- finds these functions itself: worst_spec.lua puts all names of the annotations in place of NAMES, and each name is
+-- looked up in each value. worst.c calls the query again and again, and each call goes on where the last one ended.
 
 local NAMES, GLOBALS, SEED = {}, {}, 1
 

@@ -1,9 +1,10 @@
 -- SPDX-License-Identifier: MIT
 --
--- What a recipe or a file costs is paid before it is done: every function that a recipe can call, with the worst values,
--- every reader of files, with the worst files of 1 MiB, and the worst steps stay within 1.5 times the limits of processor
--- time and memory (tests/c/worst.c). A file of a machine of 1 KiB takes at most a second and 256 MiB. Functions and files are not named here: names come from the annotations, which
--- annotations_spec.lua holds against the library, and files from the signs of each language.
+-- Work is charged before it is done: every function that a recipe can call, with the worst values, every reader of
+-- files, with the worst files of 1 MiB, and the worst steps stay within 1.5 times the limits of processor time and
+-- memory (tests/c/worst.c). A file of a machine of 1 KiB takes at most a second and 256 MiB. Functions and files are
+-- not listed here: the annotations have the names, which annotations_spec.lua compares with the library, and files are
+-- made from the signs of each language.
 
 local support = dofile "tests/lua/support.lua"
 local read = support.read

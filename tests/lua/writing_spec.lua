@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- What the command writes to disk: everything goes through src/base/files.c, and whatever happens on the way, what was
--- there is whole, or what comes is complete. Each subcommand that writes has a row here; the first test fails for one
+-- Files that the command writes: src/base/files.c writes all of them, and whatever happens meanwhile, either the old
+-- file stays whole or the new one is complete. Each subcommand that writes has a row here; the first test fails for one
 -- that has none.
 
 local support = dofile "tests/lua/support.lua"

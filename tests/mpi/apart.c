@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** apart.c - what is the host's and what is the library's stay apart: groups of one rank with a
-** communicator of their own, attributes, communicators that are borrowed. Runs on any number of
-** ranks.
+** apart.c - the library leaves the host's communicators alone, and the host cannot change the
+** library's: groups of one rank with a communicator of their own, attributes, communicators that
+** are borrowed. Runs on any number of ranks.
 */
 #include "moongrid_mpi.h"
 #include "tap.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** calls.c - one public call that waits for other ranks, again and again: calls NAME KIND DEADLINE
-** FOLDER, under struck.c, while a rank is struck. Each rank that gets an error prints it, "told
-** RANK STATUS MESSAGE", frees everything, and ends. If KIND is pause all ranks go on, and end in
-** order. scripts/lint.d/waits.lua compares the names in the table with the headers.
+** calls.c - make one public call that waits for other ranks, again and again: calls NAME KIND
+** DEADLINE FOLDER. It runs under struck.c, which strikes a rank. Each rank that gets an error
+** prints it, "told RANK STATUS MESSAGE", frees everything, and ends. If KIND is pause, no rank gets
+** an error. scripts/lint.d/waits.lua compares the names in the table with the headers.
 */
 #include "../anew.h"
 #include "base/base.h"

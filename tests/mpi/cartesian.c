@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** cartesian.c - Cartesian families on real ranks: what MPI says of their communicators against the
-** coordinates of the grid, and neighbours against MPI_Cart_shift. Runs on any number of ranks.
+** cartesian.c - Cartesian families on real ranks: MPI's coordinates in their communicators are
+** compared with those of the grid, and neighbours with MPI_Cart_shift. Runs on any number of ranks.
 */
 #include "moongrid_mpi.h"
 #include "tap.h"

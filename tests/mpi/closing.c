@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
 ** closing.c - one rank that runs ../lua/closing.lua in a Lua of its own, with the module linked
-** into the program: under ASan it sees every use of an object that was closed while a method used
-** it, and what an error leaves behind. The arguments go to the script.
+** into the program: ASan reports every use of an object that was closed while a method used it, and
+** memory that an error leaks. The arguments go to the script.
 */
 #include "moongrid_lua.h"
 #include "moongrid_mpi.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** cycles.c [N] - what is made and freed N times (2000) leaves nothing: memory in use as malloc
-** counts it, blocks that went through the hooks, descriptors, threads, communicators of MPI, and
-** mappings of files, as those of shared memory are, are as many after N cycles as after the first
+** cycles.c [N] - objects that are made and freed N times (2000) leave nothing behind. Memory in use
+** as malloc counts it, blocks that went through the hooks, descriptors, threads, communicators of
+** MPI and mappings of files (such as shared memory) are as many after N cycles as after the first
 ** ones. TAP from rank 0; a test passes when it does on all ranks.
 */
 #include "tap.h"

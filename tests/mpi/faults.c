@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT
 **
-** faults.c - one fault of some ranks in one place of a job, for scripts/lab/faults, which starts it
-** for each row of its table: faults KIND STAGE ODD. Ranks ODD, ODD+2, ... or ODD alone (one, half)
-** come to the stage and fall asleep, stop, die, leave, or do something else than the others; or, in
-** a cluster (scripts/lab/cluster), the host of rank ODD is cut off from the others or gone. STAGE
-** anywhere-SEED: all calls one after the other, again and again, and the fault comes at an instant
-** that SEED chooses; there KIND may be pause, too, which nobody is to be told. Every other rank
-** prints what it was told, and after how long, "told RANK SECONDS STATUS MISSING MESSAGE", where
-** MISSING is the ranks that are missing, "3,5", or "-" if the error has none, and ends without
-** MPI_Finalize.
+** faults.c - one fault at one stage of a job, for scripts/lab/faults, which starts this program for
+** each row of its table: faults KIND STAGE ODD one|half. Rank ODD (one), or ranks ODD, ODD+2, ...
+** (half), come to the stage and sleep, stop, die, leave, or make another call than the others; or,
+** in a cluster (scripts/lab/cluster), the host of rank ODD is cut off or gone. At the stage
+** anywhere-SEED ranks make all calls in turn, again and again, and the fault comes at an instant
+** that SEED chooses; there KIND may also be pause, of which no rank may get an error. Every other
+** rank prints its error and the time that it took, "told RANK SECONDS STATUS MISSING MESSAGE", and
+** ends without MPI_Finalize; MISSING has the missing ranks, "3,5", or is "-" if the error has none.
 */
 #include "../anew.h"
 #include "moongrid_mpi.h"

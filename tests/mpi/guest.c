@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
 ** guest.c - a host that uses its communicator itself while the library works: pending receives,
-** collectives of another thread, two backends in two threads; and what it hands over wrongly.
+** collectives of another thread, two backends in two threads; and its wrong arguments.
 ** Arguments: the thread level that it asks MPI for, multiple or funneled; late, for tests that wait
 ** for deadlines, or ended, without calls after MPI_Finalize. Runs on any number of ranks.
 */

@@ -4,8 +4,8 @@
 ** join them, over and over, each case with a backend of its own over all six. After every refusal
 ** the four go on. MPI_JOBS=several scripts/launch 4 build/tests/mpi/join. `join nccl`: NCCL's
 ** communicators over MPI. With LAUNCH_OPTIONS="--with-ft ulfm" (Open MPI 5), `join dies`: ranks die
-** while they join, and one comes in the place of a lost one; `join hear`: an old rank dies. TAP
-** from rank 0.
+** while they join, and a new rank takes the place of a lost one; `join hear`: an old rank dies.
+** TAP from rank 0.
 */
 #include <mpi.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
 ** kept.c - the library's duplicate of a host's communicator is kept for the next backend over it,
-** and nothing of it shows: whichever is freed first, in any thread, with any options, also on some
-** ranks alone. Argument: the thread level that the host asks MPI for, multiple or funneled; late,
-** for the test that waits for a deadline and leaves what MPI does. TAP from rank 0; runs on any
-** number of ranks.
+** and the host sees no difference: whichever backend is freed first, in any thread, with any
+** options, also on some ranks alone. Arguments: the thread level that the host asks MPI for,
+** multiple or funneled; late, for the test that waits for a deadline and leaves a call of MPI
+** unfinished. TAP from rank 0; runs on any number of ranks.
 */
 #include "../anew.h"
 #include "moongrid_mpi.h"

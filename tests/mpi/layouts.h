@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** layouts.h - random layouts of tensors, and the parts of a rank in them: every element has a value
-** by a formula of its own, and behind each part are bytes that nothing may touch.
+** layouts.h - random layouts of tensors, and the parts of a rank in them. A formula gives each
+** element its value, and behind each part are bytes that a move may not change.
 */
 #ifndef TESTS_LAYOUTS_H
 #define TESTS_LAYOUTS_H

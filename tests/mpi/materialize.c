@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
 ** materialize.c - a C trainer on real ranks, with the public headers alone: groups of grids built
-** in C become communicators; every question; states side by side; lazy families; failures that come
-** out equal on every rank. Runs on any number of ranks.
+** in C become communicators; every question; states side by side; lazy families; failures that
+** every rank reports alike. Runs on any number of ranks.
 **
 ** Every rank collects its results first; one all-reduce per test then combines them, so that a
 ** failure on one rank does not leave the others waiting.

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
 **
-** moments.c - a rank is lost at a moment of a recovery that is chosen at random: before one of its
-** calls of MPI, or inside it. The others go on, in time and together. In each round one rank of the
-** job dies while all compute, and another while they recover; those that are left begin the next
-** round. LAUNCH_OPTIONS="--with-ft ulfm" scripts/launch 8 build/tests/mpi/moments [SEED [NTH
-** STEP]]: with NTH, each second rank dies before that call, in each round STEP calls later. TAP
-** from rank 0. With the name of a call of MPI after SEED, rank 1 is stopped before it, and the
-** watchdog ends the others after 3 seconds. With `deaf` a backend fails to open on rank 1 alone;
-** then a rank dies before all settle, and rank 1 never hears what the others agreed on.
+** moments.c - a rank is lost at a random moment of a recovery: before one of its calls of MPI, or
+** inside it. The others go on, in time and together. In each round one rank of the job dies while
+** all compute, and another while they recover; the rest begin the next round.
+** LAUNCH_OPTIONS="--with-ft ulfm" scripts/launch 8 build/tests/mpi/moments [SEED [NTH STEP]]: with
+** NTH the second rank of a round dies before its NTH call, in each further round STEP calls later.
+** TAP from rank 0. With the name of a call of MPI after SEED, rank 1 is stopped before this call,
+** and the watchdog ends the others after 3 seconds. With `deaf` a backend fails to open on rank 1
+** alone; then a rank dies before all settle, and rank 1 never hears what the others agreed on.
 */
 #include "../anew.h"
 #include "moongrid_mpi.h"

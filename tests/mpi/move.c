@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
 **
-** move.c - moves of tensors between random layouts on real ranks: every element checked by its own
-** formula, bytes counted under MPI, what lies beside the buffers untouched; refusals, told alike on
-** every rank. TAP from rank 0. `move overtaken`: a rank sends so late that the others have given
-** up. `move killed`: it is killed there. `move late` and `move absent`: a rank hangs on the way, or
-** never comes; rank 0 prints its error and ends the job. `move lost`: a message of it never leaves,
-** and all ranks are well. `move slow`: two ranks take longer than the deadline, and never stop; the
-** others wait.
+** move.c - moves of tensors between random layouts on real ranks: every element is checked by a
+** formula, MPI's bytes are counted, and memory beside the buffers stays; every rank reports the
+** same refusals. TAP from rank 0. `move overtaken`: a rank sends so late that the others have given
+** up. `move killed`: the rank is killed at that point. `move late` and `move absent`: a rank hangs
+** during the move, or never comes; rank 0 prints its error and ends the job. `move lost`: a message
+** of a rank never leaves, and all ranks run. `move slow`: two ranks take longer than the deadline,
+** but make progress; the others wait.
 */
 #include "layouts.h"
 #include "spies.h"

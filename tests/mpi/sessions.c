@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** sessions.c - a host that begins MPI by sessions, with no MPI_COMM_WORLD, and one that has both.
-** `both` as argument. Runs on any number of ranks.
+** sessions.c [both] - a host that begins MPI by sessions, without MPI_COMM_WORLD; with `both` it
+** also calls MPI_Init. Runs on any number of ranks.
 */
 #include "moongrid_mpi.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** simulated.c - what a message from rank 0 to ranks 1 and 16 takes on simulated ranks: for
+** simulated.c - the time of a message from rank 0 to ranks 1 and 16 on simulated ranks, for
 ** tests/lua/simulate_spec.lua.
 */
 #include <mpi.h>

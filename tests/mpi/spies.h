@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** spies.h - functions of MPI in place of its own, which count what a move sends, and wait, die or
-** never end when a test says so.
+** spies.h - functions in place of MPI's, which count the messages and bytes of a move, and wait,
+** die or never end when a test asks for it.
 */
 #ifndef TESTS_SPIES_H
 #define TESTS_SPIES_H

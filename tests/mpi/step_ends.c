@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** step_ends.c [N] - N random steps (200) for real: those that are proved end on every rank, and
-** those in which ranks wait for each other do not, and end with the deadline. Sends wait for their
-** receivers, as large ones do. TAP from rank 0.
+** step_ends.c [N] - run N random steps (200). A step that is proved ends on every rank; a step with
+** a cyclic wait does not, until the deadline. Sends wait for their receivers, as large sends do.
+** TAP from rank 0.
 */
 #include <mpi.h>
 

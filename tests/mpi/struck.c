@@ -3,9 +3,10 @@
 ** struck.c - run a command as a rank, for scripts/lab/faults: struck KIND ODD DEADLINE SEED FOLDER
 ** COMMAND... Rank ODD is struck at an instant that SEED chooses, after it has made the file
 ** FOLDER/begun.RANK, or, if SEED ends in +, some time after its start: stop, kill, pause (for less
-** than the deadline) or delay (for longer). Each other one prints how long after that its command
-** ended, or after it began, if that was later; by the clock of this process, which no launcher
-** delays, and without the time that a busy machine took from it: "ended RANK SECONDS CODE".
+** than the deadline) or delay (for longer). For each other rank print "ended RANK SECONDS CODE":
+** the seconds from the strike, or from the beginning of the call if it was later, to the end of the
+** command. This process measures them, which no launcher delays, and leaves out the time that a
+** busy machine took from it.
 */
 #include "base/base.h"
 #include "struck.h"

@@ -3,8 +3,8 @@
 ** survive.c - ranks are lost, and the others recover (mgrid_state_recover). With ULFM (Open MPI 5:
 ** LAUNCH_OPTIONS="--with-ft ulfm" scripts/launch 8 build/tests/mpi/survive) two ranks are killed,
 ** one when all call, one when the others wait for it in the recovery; each case has a backend of
-** its own, because a recovery ends the old one. With any MPI: what a host does that finds out
-** itself who is lost, and the error where MPI ends with its first lost rank. TAP from rank 0.
+** its own, because a recovery ends the old one. With any MPI: a host that finds the lost ranks
+** itself, and the error of an MPI that ends with its first lost rank. TAP from rank 0.
 */
 #include "../anew.h"
 #include "moongrid_mpi.h"

@@ -17,7 +17,7 @@ typedef struct dealing {
 } dealing;
 
 static int edge, contexts[2], descriptions[2][9];
-static char *wanted; /* what the first way has made of it */
+static char *wanted; /* the result of the first way */
 
 /* In C order the column is the slow axis: ScaLAPACK stores column after column. */
 static mgrid_plan *layout(dealing d) {
@@ -53,7 +53,7 @@ static void by_scalapack(void) {
             contexts[0]);
 }
 
-/* Fill the part that a dealing says with the numbers of the elements. */
+/* Fill this rank's part with the numbers of its elements. */
 static void fill(dealing d, double *part) {
   int p = rank / d.q, q = rank % d.q;
   for (int k = 0; k < edge; k++)

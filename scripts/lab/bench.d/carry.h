@@ -161,9 +161,9 @@ typedef struct way {
   void (*run)(void);
 } way;
 
-/* One way after the other in each turn: all have the same weather. Prints a line for each: its
-** name, and what the slowest rank took, in ms. `right` looks at `to`, which is empty before
-** each. */
+/* In each turn run all ways, one after the other, so that other work on the machine slows all of
+** them alike. Print for each its name, and the ms of the slowest rank. `right` checks `to`, which
+** is cleared before each way. */
 static void take_turns(const way *ways, int n, int turns, bool (*right)(void)) {
   double *spent = room((int64_t)turns * n * (int64_t)sizeof *spent);
   for (int turn = -2; turn < turns; turn++)

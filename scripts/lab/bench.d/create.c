@@ -231,8 +231,8 @@ static void by_threads(job *j) {
   }
 }
 
-/* What every library begins with that keeps off the host's communicator: opening a backend is held
-** against it. */
+/* A duplicate of the world, as any library makes that does not use the host's communicator. The
+** time to open a backend is compared with it. */
 static void by_dup(job *j) {
   MPI_Comm c;
   MPI_Comm_dup(MPI_COMM_WORLD, &c);

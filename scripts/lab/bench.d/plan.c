@@ -167,7 +167,7 @@ static void once(bool recipe, sizes s, bool gloo) {
   char text[7][48];
   const char *args[7];
   int n = recipe_args(s, gloo, text, args);
-  mgrid_runtime_free(mgrid_runtime_new(NULL, NULL, &e)); /* loads what speaks Lua, which stays */
+  mgrid_runtime_free(mgrid_runtime_new(NULL, NULL, &e)); /* loads libmoongrid_lua, which stays */
   memory before = memory_used;
   memory_used.peak = memory_used.live;
   recipe ? from_recipe(s, gloo, NULL) : from_c(s, gloo, NULL);
@@ -188,7 +188,7 @@ static void once(bool recipe, sizes s, bool gloo) {
 }
 #else
 static void once(bool recipe, sizes s, bool gloo) {
-  /* loads what speaks Lua, which stays */
+  /* loads libmoongrid_lua, which stays */
   if (recipe) mgrid_runtime_free(mgrid_runtime_new(NULL, NULL, NULL));
   recipe ? from_recipe(s, gloo, NULL) : from_c(s, gloo, NULL);
 }

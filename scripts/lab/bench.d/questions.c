@@ -7,7 +7,7 @@
 */
 #include "layout.h"
 
-typedef struct plain { /* what a trainer without a library would keep */
+typedef struct plain { /* the fields that a trainer without a library would keep */
   int64_t rank, size;
 } plain;
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** traffic.c - what families send, as messages: traffic FILE. For SimGrid's SMPI, which says how
-** long it took (place.lua). Each line of the file is one thing that all groups of a family do at
-** once: "ring BYTES STEPS SIZE RANK...", or "chain BYTES 1 SIZE RANK...", with the ranks of all
-** groups, SIZE to a group. In each step a rank of a ring sends BYTES to the next and receives from
+** traffic.c - send the traffic of families as messages: traffic FILE. It runs under SimGrid's SMPI,
+** which prints the time (congestion.lua). Each line of the file is a call that all groups of a
+** family make at once: "ring BYTES STEPS SIZE RANK...", or "chain BYTES 1 SIZE RANK...", with the
+** ranks of all groups, SIZE to a group. In each step a rank of a ring sends BYTES to the next and receives from
 ** the one before. A line begins when the one before has ended on all ranks.
 */
 #include <mpi.h>

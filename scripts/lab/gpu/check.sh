@@ -7,7 +7,7 @@
 passed=0 failed=0 left_out=0
 rows=() failures=() numbers=() warnings=()
 running="" child="" holder=""
-export GPU_TEST_RUN=$$-${RANDOM} # in the environment of all that is started here, and of nothing else
+export GPU_TEST_RUN=$$-${RANDOM} # in the environment of each process that is started here, and of no other
 
 # started: the processes that this script has started, directly or indirectly
 started() {
@@ -115,8 +115,8 @@ leave_out() { # NAME CAUSE COMMAND...
   printf '%sleft  %-66s         %s\n' "$mark" "$1" "$2"
 }
 
-# step NAME NEEDS CHECK...: a check that needs what is in NEEDS. Others depend on it: they are left out if it fails and no
-# variant of the environment makes it pass. NAME "-": none depend on it.
+# step NAME NEEDS CHECK...: run a check that needs the steps NEEDS. If it fails, and no variant of the environment makes it
+# pass, the steps that need NAME are left out. NAME "-": no step needs it.
 step() {
   local step=$1 needs=$2 need
   shift 2

@@ -23,7 +23,7 @@ places() {
   done
 }
 
-find_library() { # NAME: where it is, every one once
+find_library() { # NAME: print the path of each copy, once
   local folder path known=:
   places | while IFS= read -r folder; do
     [ -f "$folder/$1" ] || continue
@@ -35,7 +35,7 @@ find_library() { # NAME: where it is, every one once
 }
 
 declare -A about packed # keys and values of `probe about`, and of the folder's own file
-declare -A broken       # what later checks need and cannot have: NAME -> the cause
+declare -A broken       # NAME of something that later checks need -> why it is missing
 if [ -f "$dir/about" ]; then
   while IFS=$'\t' read -r key value; do packed[${key:-none}]=$value; done < "$dir/about"
 fi
@@ -43,9 +43,9 @@ if [ -f "$dir/missing" ]; then
   while IFS=$'\t' read -r key value; do broken[${key:-none}]="no $key: $value"; done < "$dir/missing"
 fi
 
-# The first of each that works together is taken: with runtimes of CUDA 12 and 13 here that is the one the
-# driver supports. moongrid asks for the CUDA runtime by the version of its headers; the few functions it
-# calls are the same in the one before, which may stand in.
+# Take the first NCCL and CUDA runtime that work together: of runtimes of CUDA 12 and 13 the one that the driver
+# supports. moongrid asks for the CUDA runtime by the version of its headers; the few functions that it calls are
+# the same in the version before, so this may take its place.
 missing="" notes=() candidates=() path_before=${LD_LIBRARY_PATH:-} path_after=""
 find_libraries() {
   local nccl cudart wanted driver spare="" text

@@ -132,7 +132,7 @@ static inline void settle_new(ncclComm_t *comm, ncclResult_t r, const char *call
   settle(*comm, r, call);
 }
 
-/* For a group of calls, or an abort: without blocking it may go on behind the call. */
+/* Check a group of calls, or an abort, which may go on after the call if it does not block. */
 static inline void nccl_begun(ncclResult_t r, const char *call) {
   if (r != ncclInProgress) nccl_must(r, call);
 }

@@ -39,8 +39,8 @@ static void hold(job *j, ncclComm_t comm, const mgrid_family *f, int64_t group, 
   j->comm[j->n++] = (held){ comm, f, group, position };
 }
 
-/* Families with groups of several ranks; of those with equal members all, or the first alone, as
-** moongrid shares them. */
+/* Does the ith family get communicators? Only if it has groups of several ranks; and, unless `all`,
+** only if it shares none with an earlier family. */
 static bool wanted(const job *j, size_t i, bool all) {
   return mgrid_family_max_size(family_of(j->plan, i)) > 1
          && (all || !mgrid_plan_shares(j->plan, mgrid_plan_family_name(j->plan, i)));
@@ -64,8 +64,8 @@ static ncclComm_t init(const mgrid_family *f, int64_t group, int64_t position, i
   return comm;
 }
 
-/* One after the other, in the order of the families: the same on all ranks, so nobody waits for
-** ever. */
+/* One after the other, in the order of the families, which is the same on all ranks, so no rank
+** waits for ever. */
 static void by_init(job *j, bool all) {
   for (size_t i = 0; i < mgrid_plan_nfamilies(j->plan); i++) {
     const mgrid_family *f = family_of(j->plan, i);

@@ -55,7 +55,7 @@ piece_one() {
 piece_run() {
   local config='nccl_communicator_config={"tp":{"min_ctas":2,"max_ctas":4},"dp":{"max_ctas":1,"cga_cluster_size":1}}'
   moe 4 tp=2 pp=2 ep=2
-  local few=() # it would override them
+  local few=() # NCCL_MAX_CTAS would override these fields
   recipe 4 "megatron with options of NCCL" "*nccl{max_ctas=4 min_ctas=2}*proved *, nccl)*" megatron tp=2 pp=2 \
     "$config" high_priority_stream_groups=pp
   recipe 4 "megatron with a blocking family" "*nccl{blocking=1}*proved *, nccl)*" megatron tp=2 pp=2 \

@@ -320,9 +320,9 @@ static double used_mib(void) {
   return (double)(total - unused) / (1 << 20);
 }
 
-/* One rank needs no buffers to others, so what a creation takes is (3 C + 2) x 2 MiB for C
-** channels, as NCCL's host code was counted to take over the runtime of tests/cuda: 388 MiB for the
-** 64 channels that it chooses by itself. */
+/* One rank needs no buffers to others, so a creation takes (3 C + 2) x 2 MiB for C channels: 388
+** MiB for the 64 channels that NCCL chooses by itself. This was counted with NCCL's host code over
+** the runtime of tests/cuda. */
 static void memory_alone(void) {
   static const int channels[] = {
     1, 1, 2, 4, 32, 64, 0

@@ -67,7 +67,8 @@ static void late(mgrid_backend *mpi) {
 
 /* ------------------------------------------------------------------- lost, killed */
 
-/* The all-reduce that waits for the lost rank, and how soon an error of it is told, if it died. */
+/* Start an all-reduce that waits for the lost rank. If the rank died, measure how soon an error
+** reports it. */
 static void wait_in_vain(ncclComm_t comm, lane l, bool died) {
   ncclResult_t r = gpu.AllReduce(l.data, l.data, 1, ncclInt64, ncclSum, comm, l.stream);
   double begun = now(), most = died ? PATIENCE : 2;
@@ -95,7 +96,7 @@ static void lost(mgrid_backend *mpi, bool die) {
   MPI_Barrier(MPI_COMM_WORLD);
   if (gpu.rank == gone[0]) {
     if (die) raise(SIGKILL);
-    sleep(2 * SLACK); /* not an end of its process: its sockets stay open */
+    sleep(2 * SLACK); /* its process does not end yet, so its sockets stay open */
     leave("");
   }
   if (die) sleep(1);

@@ -45,8 +45,8 @@ report_memory() {
   done
 }
 
-# No more than predicted, but for a tenth and one granule of 2 MiB; and no less than three quarters, where
-# the channels are given.
+# Check the memory: at most a tenth and one granule of 2 MiB above the prediction; and, where the channels are given, at
+# least three quarters of it.
 memory_row() {
   local created predicted used more why="" options=${m[options]}
   memory_rows+=("| $n | ${options:-(none)} | ${m[seen]%.*} | ${m[created]} | ${m[predicted_created]} | ${m[first_use]} | ${m[predicted_first_use]} | ${m[host_created]} | ${m[host_first_use]} | ${m[kept]} |")
@@ -182,7 +182,7 @@ record_text() {
   fi
 }
 
-# Whole or not at all: a new file takes the place of the old one. It is a record only if the libraries and
+# A new file replaces the old one, so the record is always whole. It is called a record only if the libraries and
 # the driver have identified themselves.
 write_record() {
   kind=record

@@ -98,8 +98,8 @@ trap 'interrupted TERM' TERM
 trap 'interrupted INT' INT
 trap 'interrupted HUP' HUP
 
-# ------------------------------------------------------------------------- run In a copy the programs may not be
-# executable, and the folder may be read-only.
+# ------------------------------------------------------------------------- run
+# A copied folder may be read-only, and its programs not executable.
 chmod +x "$dir"/{moongrid,probe,plain,measure,recover} "$dir"/usr/bin/* 2> /dev/null
 if [ -f "$dir/probe" ] && [ ! -x "$dir/probe" ]; then
   cp -r "$dir" "$work/copy" && dir=$work/copy
