@@ -29,7 +29,7 @@ MGRID_API mgrid_status mgrid_agree(mgrid_backend *b, const mgrid_plan *plan,
 ** another plan has that name. The host's log gets a warning about options that the backend ignores.
 ** A rank whose planning failed passes plan NULL and its error in *err, so that the other ranks do
 ** not wait for it; every rank gets the error. If the recipe has policies, its text is compared as
-** well: equal groups from different text give MGRID_DISAGREE. */
+** well: if it differs, ranks with equal plans get MGRID_DISAGREE. */
 MGRID_API mgrid_state *mgrid_materialize(const mgrid_plan *plan, mgrid_backend *b, const char *name,
                                          mgrid_error *err);
 /* Add an owner; this never fails. Add the same number of owners on every rank. Local. */
@@ -38,8 +38,9 @@ MGRID_API mgrid_state *mgrid_state_ref(mgrid_state *s);
 ** all ranks make these calls in the same order. It ends the state and its group handles.
 ** Communicators that other states use stay. */
 MGRID_API void mgrid_state_free(mgrid_state *s);
-/* Free the state on this rank before the other ranks do. Local. If the rank shares a communicator
-** of the state with another rank, even a lazy one, return MGRID_REFUSED and free nothing. The other
+/* Free the state on this rank before the other ranks do. Local. If this rank shares a communicator
+** of the state with another rank, even one that a lazy family would create later, return
+** MGRID_REFUSED and free nothing. The other
 ** ranks keep their communicators and free the state later; they may no longer make calls over all
 ** ranks of the state (prove, create, move). This rank may still take part in other calls over all
 ** ranks; they do not compare its list of states. */
@@ -47,7 +48,7 @@ MGRID_API mgrid_status mgrid_state_leave(mgrid_state *s, mgrid_error *err);
 /* Create the communicators of a lazy family. Collective over the backend. If they exist, do
 ** nothing. */
 MGRID_API mgrid_status mgrid_state_create(mgrid_state *s, const char *family, mgrid_error *err);
-/* Prove every communicator of this rank by collectives: gather members and order, a sum, a
+/* Prove every communicator of this rank by collectives: an all-gather (members and order), a sum, a
 ** broadcast from every position, a ring, and with MPI an all-to-all (up to 512 members). Collective
 ** over the backend; every rank gets the verdict. *proved (may be NULL) is the number of
 ** communicators proved on this rank. Return MGRID_NO_KERNEL if calls end but write nothing, as over
@@ -185,8 +186,8 @@ typedef struct mgrid_nccl_window {
 ** Return MGRID_UNKNOWN_NAME for an unknown name. Local, no allocation. */
 MGRID_API mgrid_status mgrid_group_window(const mgrid_group *g, const char *name,
                                           mgrid_nccl_window *out, mgrid_error *err);
-/* Return the ncclDevComm that the option `device` creates (NCCL 2.28.7 and later), in schedule
-** order; it is destroyed before the communicator. *version (may be NULL) is the version of NCCL
+/* Return the group's ncclDevComm, which the option `device` asks for (NCCL 2.28.7 and later). It is
+** created in schedule order, and destroyed before the communicator. *version (may be NULL) is the version of NCCL
 ** that it belongs to, 22809 for 2.28.9: kernels built with headers of another 2.x cannot read it.
 ** mgrid_nccl_device in moongrid_nccl.h checks this. Return NULL and 0 if there is none. Local. */
 MGRID_API const void *mgrid_group_device(const mgrid_group *g, int *version);
@@ -206,7 +207,7 @@ MGRID_API const void *mgrid_group_device(const mgrid_group *g, int *version);
 ** ncclCommShrink", or MGRID_LOG_WARN "...: created again with 3 ranks, from a fresh id, because
 ** ..." with the reason of this rank. Lost ranks are never contacted.
 **
-** Calls that run on the old communicator end. To end calls that hang on other communicators, call
+** Shrinking ends the calls that still run on the old communicator. To end calls that hang on other communicators, call
 ** mgrid_state_revoke first. Free the old state as usual; its communicators with lost ranks are then
 ** aborted. */
 MGRID_API mgrid_state *mgrid_state_shrink(mgrid_state *s, const char *family, size_t n,

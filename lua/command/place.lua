@@ -287,7 +287,7 @@ local function put_evaluated(found)
     words = words .. (" of %.0f, stopped after %d s"):format(found.all, found.of.limit)
   elseif not found.whole then
     words = words .. (" of %.0f"):format(found.all)
-            .. (found.least and ", with some orders for each choice of sizes" or ", by local search from several starts")
+            .. (found.least and ", with some orders for each choice of sizes" or ", by local search, several starts")
   end
   text.wrap("evaluated", words)
 end
@@ -336,7 +336,8 @@ local function put_found(found)
   local hosts = found.hosts
   if not hosts then return end
   level = hosts_level(found)
-  text.wrap("hosts", ("%s across a %s, with the best parameters; %s as the nodes are listed, %s sorted by place"):format(
+  local words = "%s across a %s, with the best parameters; %s as the nodes are listed, %s sorted by place"
+  text.wrap("hosts", words:format(
     bytes(hosts.cost.bytes[level]), level, bytes(hosts.arrival[level]), bytes(hosts.sorted[level])))
 end
 

@@ -86,9 +86,10 @@ local function put_price(of, plan, all, price)
   local levels = levels_of(of, plan)
   for _, level in ipairs(keys_in(price.fits, levels)) do
     local fit = price.fits[level]
-    text.printf("%s fitted to %d measured call%s: latency of a hop %s, %.3g of the bandwidth reached; error %.1f%% at the "
-                .. "median, at most %.1f%%\n", level, fit.measured, text.plural(fit.measured), text.seconds(fit.latency),
-                fit.share, 100 * fit.median_error, 100 * fit.worst_error)
+    text.printf("%s fitted to %d measured call%s: latency of a hop %s, %.3g of the bandwidth reached; error "
+                .. "%.1f%% at the median, at most %.1f%%\n",
+                level, fit.measured, text.plural(fit.measured), text.seconds(fit.latency), fit.share,
+                100 * fit.median_error, 100 * fit.worst_error)
   end
   for _, words in ipairs(all.straddles) do text.put_lines(words .. "\n") end
   put_share("computes", price.compute, price.seconds, "of the mean rank")

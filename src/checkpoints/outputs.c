@@ -44,7 +44,7 @@ static void put_form(mgrid_text *t, const form *f) {
     mgrid_text_add(t, "%s%" PRId64, k ? " x " : " ", f->shape[k]);
 }
 
-/* Refuse elements that cannot become elements of the wanted type, or only with --convert. */
+/* Refuse elements of another type, unless they can be converted and --convert is given. */
 static mgrid_status outputs_check_type(const outputs *o, const form *stored, const form *wanted,
                                        mgrid_error *err) {
   bool can = elements_convert(stored->type, wanted->type);
@@ -55,7 +55,7 @@ static mgrid_status outputs_check_type(const outputs *o, const form *stored, con
                     can ? "; --convert converts it" : "");
 }
 
-/* Return one index of the first axis, which has all axes but this one. */
+/* Return the form of the slice at one index of the first axis: it has all other axes. */
 static form outputs_slice_of(form f) {
   f.naxes--;
   memmove(f.shape, f.shape + 1, f.naxes * sizeof *f.shape);
@@ -88,7 +88,7 @@ static const names_side *stored_side(const applied *a) { return &a->rule->side[1
 /* Return whether the wanted tensor is the whole, and not one of the parts. */
 static bool gathers(const applied *a) { return a->rule->side[a->side].n == 1; }
 
-/* Return the axis of the whole that is an axis of the parts. */
+/* Return the axis of the whole that is `axis` of the parts. */
 static size_t to_whole(const applied *a, size_t axis) {
   return a->rule->transposed ? a->whole.naxes - 1 - axis : axis;
 }
@@ -332,8 +332,8 @@ static mgrid_status outputs_unknown(const outputs *o, const char *name, const ch
   return mgrid_fail(err, MGRID_UNKNOWN_NAME, "%s: no tensor '%.200s'%s", where, name, tail);
 }
 
-/* Return the length of the shortest prefix of a name, up to a dot, that several stored tensors have
-** and no used one. *n: how many tensors have it. 0: there is no such prefix. */
+/* Return the length of the shortest prefix of a name that ends in a dot and that several stored
+** tensors have, none of them used. *n: how many tensors have it. 0: there is no such prefix. */
 static size_t unused_beginning(const outputs *o, const char *name, size_t *n) {
   for (const char *dot = strchr(name, '.'); dot; dot = strchr(dot + 1, '.')) {
     size_t length = (size_t)(dot + 1 - name), used = 0;
@@ -347,8 +347,8 @@ static size_t unused_beginning(const outputs *o, const char *name, size_t *n) {
   return 0;
 }
 
-/* Refuse a stored tensor that nothing needs. The error names a rule that leaves it out, together
-** with similar tensors. */
+/* Refuse a stored tensor that nothing needs. The error suggests a rule that leaves this tensor out,
+** or all unused tensors with the same prefix. */
 static mgrid_status not_needed(const outputs *o, const char *name, const char *where,
                                mgrid_error *err) {
   enum { MOST = 128 };

@@ -23,7 +23,7 @@ static int by_node_and_rank(const void *a, const void *b) {
 }
 
 /* Let n be the number of ranks, from rank 0 on, that run on the node of rank 0. Return n if every
-** block of n consecutive ranks runs on one node, else 0. */
+** block of n consecutive ranks runs on one node; else, and if n is 1 or too large, 0. */
 static int64_t block_of(const mgrid_location *at, int64_t world) {
   int64_t n = 1;
   while (n < world && at[n].node == at[0].node) n++;
@@ -47,7 +47,7 @@ static void find_spread(mgrid_rank_spread *p, mgrid_location *at, uint64_t mine,
     p->local_size++;
     p->local_rank += at[i].rank < (uint64_t)rank;
   }
-  /* there are more blocks than nodes, so some node has several */
+  /* again: some node has several blocks, as there are more blocks than nodes */
   bool again = p->block && p->nodes < (world + p->block - 1) / p->block;
   if (again || p->nodes == 1) p->block = 0;
   for (int64_t i = 0; i < world; i++)
@@ -67,7 +67,6 @@ mgrid_status mgrid_locations_new(const mgrid_backend *b, mgrid_location **locati
 mgrid_status mgrid_locations_verdict(mgrid_backend *b, mgrid_location *locations,
                                      mgrid_outcome mine, const mgrid_error *failed,
                                      mgrid_error *err) {
-  /* the nodes are known already */
   if (b->spread.nodes) return mgrid_verdict(b, mine, failed, err);
   /* the words of the all-reduce take the first half of this memory */
   uint64_t *words = (uint64_t *)locations, own = mgrid_machine_id();

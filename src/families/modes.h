@@ -15,12 +15,12 @@
 
 #include "base/base.h"
 
-enum { MGRID_MODES_MAX = 30 }; /* modes of a list, at most */
+enum { MGRID_MODES_MAX = 30 };
 
 /* A list of modes. The array belongs to whoever made the list: a family, or a function that fills
 ** one. */
 typedef struct mgrid_modes {
-  int n;          /* modes in the list */
+  int n;
   mgrid_mode *at; /* [n] */
 } mgrid_modes;
 
@@ -37,8 +37,8 @@ int64_t mgrid_modes_span(const mgrid_modes *m);              /* largest offset *
 bool mgrid_modes_equal(const mgrid_modes *a, const mgrid_modes *b);
 
 /* Cut after the first k offsets: `inner` gets these, `outer` the first offsets of all runs of k. k
-** >= 1 divides the count. False: k ends inside a mode, which becomes *blocking. That is so exactly
-** if the runs of k are not shifted copies of each other. */
+** >= 1 divides the count. False: a mode cannot be cut at k, because the runs of k are not shifted
+** copies of each other (k = 4 of 6:1 2:10); it becomes *blocking. */
 bool mgrid_modes_cut(const mgrid_modes *m, int64_t k, mgrid_modes *inner, mgrid_modes *outer,
                      mgrid_mode *blocking);
 
@@ -56,7 +56,7 @@ void mgrid_modes_json(const mgrid_modes *m, mgrid_text *t); /* [[2,1],[4,8]] */
 /* ------------------------------------------------------------ sets of points */
 
 /* Sets of points that modes describe, and which points of one set are in others. The time does not
-** grow with the size of the sets. A point is a rank, or a group with its first rank (classes.h).
+** grow with the size of the sets. A point is a rank, or a group and its first rank (classes.h).
 ** The search goes through the modes of a set, largest stride first. If several steps of a mode look
 ** the same to all other sets, it visits only one of them. */
 enum { MGRID_POINTS_MODES = 64 }; /* modes of a set; a cut of a mode makes two */
@@ -76,9 +76,8 @@ bool mgrid_points_apart(const mgrid_points *p);
 /* Receives `weight` points of a set at once; `point` is the lowest of them. others[in] is the first
 ** of the other sets that has them; in = -1: none has them. Return false to end the search. */
 typedef bool (*mgrid_points_fn)(void *ud, int64_t point, int64_t weight, int64_t in);
-/* Report for all points of a in which of the n others they are. With `every`, points are reported
-** together only if they are in the same others: a set that has `point` then has all `weight`
-** points. False: `fn` or the budget ended the search, memory ran out, or it would take too long
+/* Report for every point of a which of the n others has it. Points reported together have the same
+** first set; with `every` they are in exactly the same sets. False: `fn` or the budget ended the search, memory ran out, or it would take too long
 ** because the modes fit together badly. */
 bool mgrid_points_each(const mgrid_points *a, size_t n, const mgrid_points *const *others,
                        bool every, mgrid_points_fn fn, void *ud, mgrid_budget *budget);

@@ -19,7 +19,7 @@
 ** from there, and swap the two colours on it. The path never reaches the sender: it would enter it
 ** by an edge of colour a, and a is free there. */
 
-/* most slots of both tables (ranks times rounds): 512 MiB */
+/* the limit for the slots of both tables (ranks times rounds each), which then take 512 MiB */
 enum { SLOTS_MAX = 2 * MGRID_EDGES_MAX };
 
 typedef struct colouring {
@@ -45,8 +45,8 @@ static void all_messages_set(const colouring *c, size_t e, int32_t colour) {
   *slot(c, false, c->edge[e].to, colour) = (int32_t)e + 1;
 }
 
-/* Swap colours a and b on the path that starts at receiver `rank` with an edge of colour a. An edge
-** that takes the slot of another one gives the other one to the next step of the loop. */
+/* Swap colours a and b on the path that starts at receiver `rank` with an edge of colour a. If the
+** slot of the new colour is taken, the next step of the loop recolours the edge that was there. */
 static void all_messages_exchange(const colouring *c, int64_t rank, int32_t a, int32_t b) {
   bool sender = false;
   int32_t at = *slot(c, sender, rank, a);
@@ -100,7 +100,6 @@ mgrid_status mgrid_edges_colour(size_t n, mgrid_edge *edge, int64_t ranks, int64
 
 /* ================================================================== the move */
 
-/* Compare by sender, then receiver, then tensor. */
 static int by_ends(const void *a, const void *b) {
   const mgrid_message *x = a, *y = b;
   if (x->from != y->from) return x->from < y->from ? -1 : 1;

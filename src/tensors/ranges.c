@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT
 **
-** ranges.c - counts the holders of a shard whose number (move.h) is below a given one. The holders
-** have a range of coordinates in each dim of `from`. The numbers below a given one are ranges of
-** coordinates in the dims of `to`. The ranks with coordinates in a range are runs that repeat with a
-** period. So ranks in all ranges are counted for one least common multiple of the periods, run by
-** run, from the longest period to the shortest. If the dims nest, each run contains one run of the
-** next range.
+** ranges.c - counts how many holders of a shard have a number (move.h) below a given one. The
+** holders have a range of coordinates in each dim of `from`; the ranks with such numbers are unions
+** of sets with a range of coordinates in each dim of `to`. The ranks with coordinates in one range
+** are runs that repeat with a period. The ranks in all ranges repeat with the least common multiple
+** of the periods: count one such stretch and multiply. Within a stretch go through the runs of the
+** range with the longest period, and in each of them through the runs of the next range.
 */
 #include "tensors/move.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { STEPS = 64 }; /* counting with so many more steps is as fast as a list */
+/* Count by ranges unless this takes so many steps more than a list of the holders has entries. */
+enum { STEPS = 64 };
 
 static int64_t period(const mgrid_range *c) { return c->stride * c->size; }
 static bool free_of(const mgrid_range *c) { return c->low == 0 && c->high == c->size; }
@@ -70,8 +71,8 @@ static size_t dims_of(const mgrid_tensor *t, size_t i, const uint8_t **dim) {
   return i < t->naxes ? t->axis[i].ndims : t->nfree;
 }
 
-/* A dim's digit of the number of a piece or copy: it has `size` values, and each of them stands for
-** `each` coordinates. */
+/* The number of a piece, or of a copy, has one digit for each dim of the axis. This is the digit of
+** one dim: it has `size` values, and each value stands for `each` coordinates of the dim. */
 typedef struct digits {
   int64_t size, each;
 } digits;
@@ -81,8 +82,9 @@ static digits digits_of(const mgrid_tensor *t, size_t i, uint8_t dim) {
   return i < t->naxes ? (digits){ t->grid->axis[dim].size / share, share } : (digits){ share, 1 };
 }
 
-/* Limit the digit of a dim to low .. high - 1. A copy's digit applies within the piece that was set
-** before. Dims of size 1 have no range. */
+/* Limit the digit of a dim to low .. high - 1. A dim may have a digit of the piece and one of the
+** copy. That of the piece was limited first, to a block of coordinates; that of the copy chooses
+** within this block. Dims of size 1 have no range. */
 static void ranges_narrow(view *v, size_t i, uint8_t dim, int64_t low, int64_t high) {
   const mgrid_pair *p = v->needs->pair;
   if (p->to->grid->axis[dim].size == 1) return;
@@ -95,8 +97,8 @@ static void ranges_narrow(view *v, size_t i, uint8_t dim, int64_t low, int64_t h
 
 static int64_t all_from(view *v, size_t i);
 
-/* Count the remaining ranks with pieces x .. y - 1 of axis i, of the `pieces` that the axis's dims
-** from k on make. */
+/* Count the ranks in the ranges of v whose piece of axis i is x .. y - 1. The digits of the dims
+** before dim k are limited already in v; the dims from k on number pieces 0 .. `pieces` - 1. */
 static int64_t ranges_between(view *v, size_t i, size_t k, int64_t pieces, int64_t x, int64_t y) {
   const uint8_t *dim;
   if (x >= y) return 0;
@@ -168,8 +170,8 @@ int64_t mgrid_ranges_of(mgrid_needs *d) {
 
 /* -------------------------------------------------------------------- a pair */
 
-/* Widen a range of holders to all ranks on their machines: leave out the coordinates within a
-** machine. False: a machine ends inside of a coordinate. */
+/* Widen a range of holders to all ranks on their machines: coordinates that share a machine become
+** one (`div` of them). False: a machine ends inside a run of one coordinate. */
 static bool ranges_widen(mgrid_range *c, int64_t machine) {
   bool whole = machine % period(c) == 0;
   if (period(c) <= machine) {
@@ -189,9 +191,10 @@ static int by_period(const void *a, const void *b) {
   return (x < y) - (x > y);
 }
 
-/* Return a bound for the steps of counting, or `enough` if it is at least that. For each run of a
-** range, count the runs of the next range in it, or until all ranges repeat; and one more if the two
-** ranges do not start together. Ranges that nest take one step. */
+/* Return a bound for the steps of counting, or `enough` if it is at least that: the product, over
+** the ranges, of the periods of a range in one period of the range before it, or in the least common
+** multiple of the remaining periods if that is shorter. Add one period unless the periods of all
+** later ranges divide this one's and start together with it. Ranges that nest take one step. */
 static int64_t steps_of(const mgrid_pair *p, int64_t enough) {
   int64_t steps = 1, within = mgrid_max(1, p->end - p->first);
   for (size_t i = 0; i < p->nranges; i++) {
@@ -224,11 +227,11 @@ static bool ranges_add(mgrid_pair *p, mgrid_range c) {
 bool mgrid_ranges_find(mgrid_pair *p) {
   const mgrid_tensor *f = p->from, *t = p->to;
   const mgrid_grid *a = f->grid, *b = t->grid;
-  /* in a grid with an order, consecutive positions need not be on one machine */
   int64_t machine = p->machine ? p->machine : 1;
   int64_t from = a->order ? 0 : a->window.offset, to = b->order ? 0 : b->window.offset;
 
   p->nranges = 0;
+  /* with an order, consecutive positions of the grid may be on different machines */
   if (!same_numbers(p) || (p->machine && (a->order || from % machine != 0))) return false;
   for (size_t d = 0; d < a->n; d++) {
     mgrid_range c = { from, a->axis[d].stride, a->axis[d].size, 0, a->axis[d].size, (int32_t)d, 1 };

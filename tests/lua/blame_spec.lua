@@ -583,7 +583,7 @@ Warnings
     assert.truthy(out:find "^rank 1: in no call: slow")
     assert.truthy(out:find "\n  why          is in load_batch %(/x/t.py:6%), not in a collective; 1 other stack%s+is in one\n")
     for i = 0, 1 do write(("%s/rank_%d"):format(folder, i), dump(i == 0 and { ended, pending } or { ended })) end
-    assert.truthy(blame(folder):find "\n  why          in load_batch")
+    assert.truthy(blame(folder):find "\n  why          is in load_batch")
   end)
 
   it("the folder of torchrun's logs: a folder without files stands for the one in it, or for those of its ranks", function()

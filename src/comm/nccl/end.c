@@ -4,9 +4,9 @@
 ** its members, so two ranks that destroy two of them in opposite order wait for each other forever.
 ** Therefore all communicators of a state end together: wait for the streams, finalize each, then
 ** destroy all in two NCCL groups, one for non-blocking communicators, one for blocking. Failed
-** communicators are aborted, all in one group, because an abort may wait for the proxy thread,
-** which lives while ranks of this node are connected, or for kernels of other communicators. Each
-** of these calls has a deadline.
+** communicators are aborted, all in one group, which tells all of them before it waits: an abort may
+** wait for kernels of other communicators, or for the proxy thread, which lives while ranks of this
+** node are connected. Each of these calls has a deadline.
 */
 #include "comm/nccl/nccl.h"
 
@@ -189,7 +189,7 @@ static void end_finalize(nccl_backend *n, size_t count, nccl_comm **comm, bool *
 static void forget_all(nccl_backend *n, size_t count, nccl_comm **comm) {
   for (size_t i = 0; i < count; i++) {
     if (!comm[i]) continue;
-    /* keep the memory, because kernels that use it may hang */
+    /* do not free the windows: kernels that hang may still use them */
     if (n->broken) comm[i]->nwindows = 0;
     if (comm[i]->stream) n->lib.cudaStreamDestroy(comm[i]->stream);
     mgrid_nccl_forget(n, comm[i]);
@@ -236,7 +236,7 @@ void mgrid_nccl_abort(mgrid_backend *b, size_t count, void **native) {
   destroy_carried(n, count, native);
   mgrid_nccl_abort_all(n, count, (nccl_comm **)native);
   forget_all(n, count, (nccl_comm **)native);
-  n->used = true; /* other ranks may end their aborts later */
+  n->used = true; /* others may still abort: the next call over all ranks waits longer */
 }
 
 /* ----------------------------------------------------------------------------- revoke */
@@ -250,8 +250,9 @@ static void end_choose(size_t count, nccl_comm **comm, bool blocking, bool *chos
   }
 }
 
-/* NCCL before 2.28.7 cannot revoke, so there communicators are aborted. A communicator with an
-** error keeps it, so mgrid_nccl_shrink will make the new one from an id. */
+/* NCCL before 2.28.7 cannot revoke, so there communicators are aborted. To revoke does not clear an
+** earlier error, and a communicator with an error cannot shrink: mgrid_nccl_shrink then creates the
+** smaller one from a fresh id. */
 mgrid_status mgrid_nccl_revoke(mgrid_backend *b, size_t count, void **native, mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
   nccl_comm **comm = malloc((count + 1) * sizeof *comm);
