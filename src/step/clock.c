@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
-** clock.c - the clock of an execution. An operation that begins ends after the time that it takes;
-** the executor always goes on at the earliest end. So an operation begins when the last of what it
-** needs has ended, and the times do not depend on the order in which the executor looks at ranks.
-** Between two ends a type computes, moves bytes, or does both; its account (step_use) counts the
-** time of each.
+** clock.c - the clock of an execution. An operation ends when the time that it takes has passed,
+** and the executor always goes on with the operation that ends first. So an operation begins when
+** the last operation for which it waits has ended, and the times do not depend on the order in
+** which the executor looks at ranks. Between two ends a type computes, moves bytes, or does both;
+** its account (step_use) counts the time of each.
 */
 #include "step/clock.h"
 
@@ -48,8 +48,9 @@ static step_event clock_take(step_clock *c) {
 /* ---------------------------------------------------------------- accounts */
 
 /* Add the time since the last change to the account of a type. A loop that is taken as one
-** operation both computes and moves bytes, for shares of its time. If another stream runs beside
-** it, the shares of the two are multiplied, as if they were independent. */
+** operation computes for one share of its time, and moves bytes for the rest. If another stream
+** runs beside the loop, the shares of the two streams are multiplied, as if they were
+** independent. */
 static void clock_charge(step_executor *m, int32_t type) {
   step_clock *c = m->clock;
   double dt = (double)(c->now - c->at[type]), rests = 1, idle = 1, still = 1;
@@ -133,7 +134,7 @@ void mgrid_step_clock_move(step_executor *m, int32_t cursor, uint32_t node, int6
 int64_t mgrid_step_clock_cost(const step_executor *m, const step_post *posts, uint32_t n) {
   const step_node *first = &mgrid_step_executor_program(m, posts[0].type)->node[posts[0].node];
   int64_t bytes = first->bytes;
-  /* bytes may differ by rank; the call takes as long as the largest */
+  /* the bytes of an all_to_all may differ by rank; the largest decide */
   for (uint32_t i = 1; i < n && first->kind == STEP_ALL_TO_ALL; i++) {
     int64_t other = mgrid_step_executor_program(m, posts[i].type)->node[posts[i].node].bytes;
     if (other > bytes) bytes = other;
@@ -144,7 +145,8 @@ int64_t mgrid_step_clock_cost(const step_executor *m, const step_post *posts, ui
 
 /* ----------------------------------------------------------- loops as one */
 
-/* Add up the times of the entries of a stream. Return false if a rank may wait in one of them. */
+/* Add up the times of the entries of a stream. Return false if a rank may wait in one of these
+** entries. */
 static bool add_up(const step_stops *w, uint32_t from, uint32_t end, double *compute,
                    double *move) {
   const step_clock *c = w->clock;
@@ -175,8 +177,8 @@ static bool add_up(const step_stops *w, uint32_t from, uint32_t end, double *com
   return true;
 }
 
-/* Return whether a type uses some communicator on several streams. Then a cursor keeps the calls on
-** it in order. */
+/* Return whether a type uses some communicator on several streams. Then the type's last cursor
+** keeps the calls on such a communicator in order. */
 static bool shares(const step_clock *c, int32_t type) {
   const step_executor *m = c->executor;
   return m->cursor[m->first[type + 1] - 1].circle >= 0;

@@ -8,7 +8,7 @@
 
 #include "step/price.h"
 
-typedef struct step_event { /* the end of a part of a cursor's operation */
+typedef struct step_event { /* when a part of an operation ends */
   int64_t time;
   int32_t cursor;
 } step_event;
@@ -36,27 +36,28 @@ typedef struct step_clock {
 
 mgrid_status mgrid_step_clock_begin(step_executor *m, mgrid_error *err);
 void mgrid_step_clock_free(step_clock *c);
-/* Count the time of all types up to now. */
+/* Add the time that has passed to the accounts (`use`) of all types. */
 void mgrid_step_clock_charge(step_executor *m);
 mgrid_status mgrid_step_clock_check(const step_executor *m, mgrid_error *err);
 /* Go on to the end of the next part. Return its cursor; -1: nothing is under way. */
 int32_t mgrid_step_clock_next(step_executor *m);
 
-/* Return whether each iteration should still be recorded: there are few records so far. */
+/* Return whether each iteration should still be recorded, because there are few records so far. */
 bool mgrid_step_clock_every(const step_executor *m);
 
 /* Begin the cursor's operation, a compute or a whole loop. */
 void mgrid_step_clock_work(step_executor *m, int32_t cursor);
-/* Begin to move a part of the operation. `by`: the type that came last. */
+/* Begin to move the bytes of entry `node`, a part of the operation. `by`: the type that came
+** last. */
 void mgrid_step_clock_move(step_executor *m, int32_t cursor, uint32_t node, int64_t takes,
                            int32_t by);
-/* Return how long a call takes that meets now in these posts. */
+/* Return how long the call of these posts takes. */
 int64_t mgrid_step_clock_cost(const step_executor *m, const step_post *posts, uint32_t n);
-/* Return whether a loop counts as one operation of its stream: its entries are work of this rank
-** alone, or calls with ranks that come at the same time. */
+/* Return whether a loop counts as one operation of its stream: each entry is work of this rank
+** alone, or a call among ranks of one type, which reach it at the same time. */
 bool mgrid_step_clock_whole(const step_stops *w, uint32_t loop);
 
-/* The state of the clock, which loops.c keeps, compares, and advances by skipped iterations. */
+/* A kept state of the clock. loops.c compares later states with it, to skip repeated iterations. */
 typedef struct step_snapshot step_snapshot;
 bool mgrid_step_snapshot_keep(step_executor *m, step_snapshot **keep); /* false: no memory */
 bool mgrid_step_snapshot_same(const step_executor *m, const step_snapshot *was);

@@ -12,12 +12,12 @@
 /* ======================================================== what was measured */
 
 /* Two numbers describe how fast calls over a level are: the latency of a hop and the share of the
-** bandwidth. They come from measured times, as the line with the least squares of relative errors.
-** Each measured call is of a group with one member in each domain, so the group has the links for
-** itself. */
+** bandwidth. Both are fitted to measured times, by the least squares of relative errors. A measured
+** call runs alone, in a group with one member in each domain, so that nothing else uses the
+** links. */
 
-/* Set the hops and the bytes over one link that the fastest algorithm for many bytes has, as in
-** operations.c: rings, and messages that are all sent at once. Return false for other kinds. */
+/* Set the hops, and the bytes over one link, of the algorithm that is the fastest for many bytes
+** (operations.c): a ring, or all messages at once. Return false for other kinds. */
 static bool travel_of(step_kind kind, double n, double bytes, double *hops, double *over) {
   double part = (n - 1) / n * bytes;
   switch (mgrid_step_rows[kind].travel) {
@@ -58,7 +58,7 @@ void mgrid_step_fit(const step_measured *all, size_t n, double call, double band
     latency = (ht * bb - bt * hb) / det, each = (bt * hh - ht * hb) / det;
     if (latency < 0) latency = 0, each = bt / bb;
   }
-  if (!(each > 1 / bandwidth)) { /* the link is the upper limit */
+  if (!(each > 1 / bandwidth)) { /* no call is faster than its link */
     each = 1 / bandwidth;
     latency = fmax(0, hh > 0 ? (ht - each * hb) / hh : 0);
   }

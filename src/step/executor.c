@@ -2,9 +2,9 @@
 **
 ** executor.c - execute one rank of each type. A cursor says how far one stream of a type has come.
 ** An operation begins when the earlier operations on its stream, on its communicator, and on the
-** streams that it waits for have ended. It ends when all others that it needs have begun theirs.
-** The executor begins whatever can begin until nothing can. The final state does not depend on the
-** order, because an operation that can begin can still begin later.
+** streams that it waits for have ended. It ends when all other ranks that it needs have begun their
+** operations. The executor begins operations until none can begin. The final state does not depend
+** on their order, because an operation that can begin can still begin later.
 */
 #include "step/clock.h"
 
@@ -41,8 +41,8 @@ static uint64_t executor_hash_of(const step_match *key) {
   return x ^ x >> 29;
 }
 
-/* Return a match without posts, which says where the cursor's operation at an entry meets others: on
-** which circle, and for messages between which positions. */
+/* Return the key of the match in which the cursor's operation at entry `node` meets other ranks:
+** the circle, and for a message the two positions. The key is a match without posts. */
 static step_match match_key(const step_executor *m, const step_cursor *c, uint32_t node) {
   if (c->creates) return (step_match){ .circle = c->circle, .from = CREATION, .to = CREATION };
   const step_node *n = &mgrid_step_executor_program(m, c->type)->node[node];
@@ -89,7 +89,8 @@ static void executor_push(step_executor *m, step_match *x, int side, step_post p
 static void drop_first(step_executor *m, step_match *x, int side) {
   m->budget->memory.used -= sizeof **x->post;
   x->first[side]++, x->nposts[side]--;
-  /* otherwise fewer posts would be moved than have met since the last move */
+  /* move the rest only if it is no longer than the dropped part, so that all moves together take
+  ** linear time */
   if (x->first[side] < x->nposts[side]) return;
   memmove(x->post[side], mgrid_step_posts(x, side), x->nposts[side] * sizeof *x->post[side]);
   x->first[side] = 0;
@@ -106,9 +107,9 @@ static bool fit(const step_node *a, const step_node *b) {
 
 /* ------------------------------------------------------------------ progress */
 
-/* The cursors to look at are a heap, and the lowest cursor goes on as far as it can. So the next
-** state follows from the present state alone, and not from the way to it. That lets loops.c find
-** out that an execution repeats. */
+/* The cursors to look at are a heap, so the lowest cursor goes on first. Then the next state
+** follows from the present state alone, whatever came before, and loops.c can find out that an
+** execution repeats. */
 static void executor_look_at(step_executor *m, int32_t cursor) {
   if (m->cursor[cursor].queued) return;
   m->cursor[cursor].queued = true;
@@ -139,8 +140,9 @@ static void executor_go_on(step_executor *m, int32_t cursor) {
   executor_look_at(m, cursor);
 }
 
-/* The operation of a cursor has ended: move the cursor on, and the cursors that keep order on its
-** communicators. Then look again at all cursors of the type, which may have waited for it. */
+/* The operation of a cursor has ended: move the cursor on, and also the cursors that keep order on
+** the operation's communicators. Then look again at all cursors of the type, because they may have
+** waited for the operation. */
 static void executor_complete(step_executor *m, int32_t cursor) {
   step_cursor *c = &m->cursor[cursor];
   int64_t at = c->place.at;
@@ -173,7 +175,7 @@ static void part_done(step_executor *m, int32_t cursor) {
     executor_complete(m, cursor);
 }
 
-/* A part of a cursor's operation has met the others that it needs; `by` is the type that came last.
+/* A part of a cursor's operation has met all ranks that it needs; `by` is the type that came last.
 ** With a clock the part takes time and ends later, else it ends now. */
 static void is_matched(step_executor *m, int32_t cursor, uint32_t node, int64_t takes, int32_t by) {
   if (cursor >= 0 && m->clock)
@@ -194,8 +196,9 @@ static bool odd(step_executor *m, step_post a, step_post b) {
   return true;
 }
 
-/* The operation is a group of calls. Return whether an earlier call of the group waits in this
-** match. Calls on one communicator run in order, so the later call must wait for it. */
+/* Return whether the post is a call of a group of operations, and an earlier call of this group
+** waits in the match. Calls on one communicator run in order, so the later call must wait for the
+** earlier one. */
 static bool is_after_part(const step_executor *m, const step_match *x, const step_post *post) {
   const step_cursor *c = &m->cursor[post->cursor];
   const step_program *p = mgrid_step_executor_program(m, c->type);
@@ -236,7 +239,7 @@ static void post_together(step_executor *m, step_post post, const step_node *n) 
     if (!fit(&mgrid_step_executor_program(m, all[0].type)->node[all[0].node],
              &mgrid_step_executor_program(m, all[i].type)->node[all[i].node]))
       return;
-  /* is_matched may add matches and move them in memory, so take the posts out first */
+  /* is_matched may add matches, which moves m->match in memory, so take the posts out first */
   x->post[0] = x->post[1] = NULL, x->nposts[0] = x->nposts[1] = 0;
   m->budget->memory.used -= (count + nlater) * sizeof *all;
   int64_t time = takes(m, all, count);
@@ -284,8 +287,8 @@ static void post(step_executor *m, int32_t cursor, uint32_t node) {
     post_point(m, p, n);
 }
 
-/* Return whether all earlier operations of this rank on the operation's communicators have
-** ended. */
+/* Return whether all earlier operations of this rank on the communicators of the cursor's operation
+** have ended. */
 static bool in_turn(const step_executor *m, const step_cursor *c) {
   const step_program *p = mgrid_step_executor_program(m, c->type);
   const int32_t *circle = m->types->type[c->type].circle;
@@ -299,7 +302,7 @@ static bool in_turn(const step_executor *m, const step_cursor *c) {
   return true;
 }
 
-/* The cursors of creations are the last ones of a type, in the order of the program. */
+/* The cursors of creations are the last cursors of a type, in the order of the program. */
 int32_t mgrid_step_executor_creation(const step_executor *m, const step_cursor *c) {
   size_t first = m->first[c->type], i = m->first[c->type + 1];
   int32_t found = -1;
@@ -313,8 +316,8 @@ int32_t mgrid_step_executor_creation(const step_executor *m, const step_cursor *
 }
 
 /* The host waits only where the program says host_wait; other operations before a creation may
-** still run. Under the rules of MPI the host waits for every operation. A creation is at the first
-** call, so the loops around it are in their first iteration. */
+** still run. Under the rules of MPI the host waits for every operation. A creation belongs to the
+** first call on a communicator, so the loops around this call are in their first iteration. */
 int32_t mgrid_step_executor_host(const step_executor *m, const step_cursor *c) {
   const step_program *p = mgrid_step_executor_program(m, c->type);
   for (size_t i = m->first[c->type]; i < m->first[c->type + 1]; i++) {
@@ -368,7 +371,7 @@ static void advance(step_executor *m, int32_t cursor) {
   uint32_t begin = c->place.node, end = n->end;
   if (mgrid_step_rows[n->kind].role == STEP_BLOCK) {
     /* one part for each operation in the block, and one more, so that the block does not end while
-    ** they begin */
+    ** its operations begin */
     c->parts += (int32_t)(end - ++begin);
     for (uint32_t i = begin; i < end; i++) post(m, cursor, i);
     part_done(m, cursor);
@@ -379,8 +382,8 @@ static void advance(step_executor *m, int32_t cursor) {
 
 /* ---------------------------------------------------------------- beginning */
 
-/* Set circle[] to the circles that a type uses on several streams. Return how many there are.
-** `scratch` has room for each slot. */
+/* Set list[] to the circles that a type uses on several streams. Return how many there are.
+** `scratch` has room for two numbers for each slot. */
 static size_t shared_circles(const step_executor *m, int32_t type, int32_t *scratch,
                              int32_t *list) {
   enum { NONE = -1, SEVERAL = -2 };
@@ -390,7 +393,8 @@ static size_t shared_circles(const step_executor *m, int32_t type, int32_t *scra
 
   if (m->rules != STEP_NCCL || p->nstreams < 2 || !mgrid_spend(&m->budget->work, (int64_t)p->n))
     return 0;
-  for (size_t a = 0; a < slots; a++) { /* the first slot of each circle notes the stream */
+  /* the first slot of a circle notes its stream for all slots of the circle */
+  for (size_t a = 0; a < slots; a++) {
     if (!mgrid_spend(&m->budget->work, (int64_t)a / 8)) return 0;
     size_t first = 0;
     while (circle[first] != circle[a]) first++;
@@ -408,8 +412,8 @@ static size_t shared_circles(const step_executor *m, int32_t type, int32_t *scra
 }
 
 /* Return whether a family's communicators are created at their first calls. They are not if a
-** family that is created earlier may have a group with the same members, because then they share
-** its communicator. */
+** family that is not lazy may have a group with the same members, because the two groups then share
+** a communicator. */
 static bool is_lazy(const mgrid_plan *p, int32_t family) {
   bool lazy = p->content.entry[family].choice->asked.lazy;
   for (int32_t i = 0; i < (int32_t)p->content.nentries && lazy; i++)
@@ -429,7 +433,7 @@ typedef struct creations {
 } creations;
 
 /* Find the first calls on circles with lazy communicators, in the entries `from` to end - 1. `at`:
-** operations before `from`. Return the number of operations before `end`. */
+** operations before `from`, with loops unrolled. Return the number of operations before `end`. */
 static int64_t find_creations(creations *x, const step_program *p, uint32_t from, uint32_t end,
                               int64_t at) {
   const int32_t *circle = x->m->types->type[x->type].circle;
@@ -539,7 +543,7 @@ static mgrid_status executor_give_up(const step_executor *m, mgrid_error *err) {
              why.message, m->clock ? "priced" : "proved", last->place.at, p->leaves,
              m->types->type[last->type].first);
 
-  /* the search for a stop may have ended behind a loop that begins again */
+  /* the budget may have ended the search for a stop at the end of a loop with iterations left */
   const step_place *at = &last->place;
   uint32_t node = at->node == p->n && at->depth ? at->in[at->depth - 1].loop + 1 : at->node;
   if (node < p->n && p->node[node].line)
@@ -568,7 +572,7 @@ mgrid_status mgrid_step_executor_run(step_executor *m, const mgrid_step *s, cons
       if (cursor < 0) break;
       part_done(m, cursor);
     }
-    if (clock && m->queued) continue; /* not everything that begins now has begun */
+    if (clock && m->queued) continue; /* first begin everything that can begin now */
     if (m->again >= 0 && m->eager == 0 && !(clock && mgrid_step_clock_every(m)))
       /* with eager sends the state would also contain the sends that are not received yet */
       mgrid_step_skip(m);

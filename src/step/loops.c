@@ -85,7 +85,8 @@ static bool is_stop(const step_stops *w, uint32_t i) {
   if (n->kind < STEP_CALLS || mgrid_step_rows[n->kind].role == STEP_BLOCK
       || (w->clock && n->kind == STEP_COMPUTE))
     return w->stream < 0 || n->stream == w->stream;
-  if (w->stream < 0) return false; /* without streams no operation waits for a stream */
+  /* the cursor is of all streams, which run in one order, so nothing waits for a stream */
+  if (w->stream < 0) return false;
   return n->kind == STEP_HOST_WAIT || (n->kind == STEP_WAIT && n->stream == w->stream);
 }
 
@@ -143,8 +144,8 @@ int64_t mgrid_step_place_of(const step_stops *w, const step_place *at, uint32_t 
   int k = at->depth;
   while (k && !(at->in[k - 1].loop < node && node < all[at->in[k - 1].loop].end)) k--;
   if (k == 0) return last[node];
-  /* in the innermost loop around both, the distance of the entry from the beginning of the
-  ** iteration is the same as in the last iteration */
+  /* in each iteration of this loop the entry has the same distance from the beginning of the
+  ** iteration */
   uint32_t loop = at->in[k - 1].loop;
   return at->in[k - 1].began + last[node] - last[loop + 1];
 }
@@ -168,16 +169,16 @@ uint32_t mgrid_step_place_find(const step_program *p, const step_place *at, mgri
 /* ==================================================================== skips */
 
 /* How iterations are skipped. The state of the executor is: the place of each cursor, which
-** operations have begun, and how many iterations the loops have left. If a state comes back except
-** for iterations left, then what happened in between (a round) happens again, until a loop ends. So
-** skip as many rounds as leave every loop that has moved at least two iterations. */
+** operations have begun, and how many iterations the loops have left. If two states differ only in
+** the iterations left, then all that happened between them (a round) happens again, until a loop
+** ends. So skip rounds, but leave at least two iterations of each loop that has advanced. */
 
-/* To find such rounds, a state is kept and compared with later ones, each time for twice as long
-** (Brent, 1980). There are two kept states. The first belongs to a cursor whose innermost loop
-** begins new iterations; another cursor takes its place if others move and this one does not. The
-** second belongs to a cursor at the moments when it enters its loop anew, for rounds of the loops
-** around. With a clock the parts under way must also have the same time left.
-*/
+/* To find rounds, keep a state and compare later states with it; keep a new state each time that
+** the number of comparisons has doubled (Brent, 1980). Two states are kept, each for one watched
+** cursor. State `inside` is compared when the innermost loop of its cursor begins a new iteration;
+** if that cursor stops while others move, another cursor is watched. State `around` is compared
+** when its cursor enters its innermost loop again, to find rounds of the loops around that loop.
+** With a clock the parts under way must also have equal times left. */
 
 typedef struct kept {
   int64_t times, next;     /* comparisons so far; when the next state is kept */
@@ -192,7 +193,7 @@ typedef struct kept {
 typedef struct watch {
   kept kept;
   int32_t cursor; /* -1: none */
-  size_t others;  /* new iterations of other cursors since its last one */
+  size_t others;  /* new iterations of other cursors since the last one of this cursor */
   step_place last;
 } watch;
 
@@ -229,8 +230,8 @@ static void loops_keep(step_executor *m, kept *s) {
   if (m->clock && !mgrid_step_snapshot_keep(m, &s->snapshot)) s->nmatches = SIZE_MAX;
 }
 
-/* Find the loop in which a cursor lost iterations from state a to state b; *by: how many. Return
-** its level; -1: no loop did; -2: the states differ in more. */
+/* Find the loop that has fewer iterations left in b than in a; *by: how many fewer. Return its
+** level; -1: there is no such loop; -2: a and b differ also in other ways. */
 static int moved(const step_cursor *a, const step_cursor *b, int64_t *by) {
   int level = -1;
   *by = 0;
@@ -249,8 +250,8 @@ static int moved(const step_cursor *a, const step_cursor *b, int64_t *by) {
   return level;
 }
 
-/* Return whether all cursors of a type that are in this loop lost equally many iterations. Then no
-** cursor overtakes another. */
+/* Return whether all cursors of the type in this loop have `by` fewer iterations left. Then a skip
+** lets no cursor overtake another. */
 static bool loops_together(const step_executor *m, const kept *s, const step_cursor *c, int level,
                            int64_t by) {
   uint32_t loop = c->place.in[level].loop;
@@ -295,8 +296,8 @@ static void loops_skip(step_executor *m, const kept *s, int64_t times) {
   }
 }
 
-/* Compare the state with the kept one, and skip rounds if it came back. Then keep the present state
-** if it is time for that. */
+/* Compare the present state with the kept one, and skip rounds if only iterations differ. Keep the
+** present state after a skip, or when a new state is due. Return whether rounds were skipped. */
 static bool loops_look(step_executor *m, kept *k) {
   int64_t times = loops_rounds(m, k);
   if (times) loops_skip(m, k, times);
@@ -308,7 +309,7 @@ static bool loops_look(step_executor *m, kept *k) {
   return times > 0;
 }
 
-/* Return whether the cursor has since entered another loop, or begun a new iteration of a loop
+/* Return whether from a to b a cursor has entered another loop, or begun a new iteration of a loop
 ** around its innermost loop. */
 static bool entered(const step_place *a, const step_place *b) {
   if (a->depth != b->depth) return true;
@@ -318,8 +319,8 @@ static bool entered(const step_place *a, const step_place *b) {
   return false;
 }
 
-/* Return whether the executor's cursor `again` is the watched one. It becomes the watched one if
-** the present one has not moved for long. */
+/* Return whether m->again is the watched cursor. If the watched cursor has not moved for long,
+** watch m->again instead. */
 static bool is_watched(const step_executor *m, watch *w, size_t events) {
   if (w->cursor != m->again) {
     w->others += events;

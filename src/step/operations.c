@@ -1,27 +1,32 @@
 /* SPDX-License-Identifier: MIT
 **
-** operations.c - the operations of a step, one row for each, and the time of each call. A row has
-** all that distinguishes a collective: the executor, the price, the links, traffic and runs read
-** it.
+** operations.c - the operations of a step, one row for each, and the time of each call. Proof,
+** price, traffic and runs read from the row all that distinguishes a collective from others.
 **
-** The time of a call is the latencies of the hops that follow each other, plus the bytes at the
-** rate of the slowest link (the model of Hockney, Parallel Computing 20, 1994). Each algorithm
-** below has its source; the fastest that the library has counts, because the library would choose
-** it. S: the bytes; n: members. For a level l with D(l) domains in the group, a(l) is the latency,
-** and r(l) the rate that the group gets on the link of a domain (a share of it, if other groups of
-** the family use the link).
+** The time of a call is the sum of the latencies of its successive hops, plus the time of its bytes
+** at the rate of the slowest link (the model of Hockney, Parallel Computing 20, 1994). Of the
+** algorithms below (sources in brackets) that the library has, the fastest counts, because the
+** library would choose it. S: the bytes; n: members. For a level l with D(l) domains in the group,
+** a(l) is the latency, and r(l) the rate of the group on the link of one domain (a share of the
+** link, if other groups of the family use it).
 **
-**   ring            2 or 1 times: the hops around once, and (n-1)/n S at the slowest r  [Patarasuk and Yuan 2009; NCCL]
-**   chain           the hops once, and S                                               [pipelined; NCCL's broadcast]
-**   tree            up and down a tree: twice log2 D(l) a(l), and 2 S  [two trees: Sanders, Speck and Traeff 2009; NCCL]
-**   nvls            the switches of a domain reduce: twice a(l), and 6/5 S at the slowest r, or as long as the bytes
-**                   of a ring if that is longer; a tree between domains
-**                   [NCCL, src/graph/tuning.cc: 5/6 of the bandwidth; nccl-tests: no bus bandwidth above the links']
-**   halving         log2 n exchanges, the largest ones farthest, all members at once    [Thakur, Rabenseifner, Gropp 2005]
-**   doubling        log2 n exchanges of all bytes                                       [the same, section 4.1]
-**   hierarchical    within domains, a share of S between them, within domains           [Open MPI, coll/han]
-**   binomial        log2 n times all bytes; of gather and scatter (n-1)/n S at the root [Thakur and others 2005]
-**   pairs           all at once: what the busiest domain has to send, at its r
+**   ring            one turn, for an all-reduce two: the hops, and (n-1)/n S at the slowest r
+**                   [Patarasuk and Yuan 2009; NCCL]
+**   chain           the hops once, and S at the slowest r  [pipelined; NCCL's broadcast]
+**   tree            up and down a tree: twice log2 D(l) a(l), and 2 S at the slowest r
+**                   [two trees: Sanders, Speck and Traeff 2009; NCCL]
+**   nvls            the switches of a domain reduce: twice a(l), and 6/5 S at the slowest r, or the
+**                   time of a ring's bytes if that is longer; a tree between domains
+**                   [NCCL, src/graph/tuning.cc: 5/6 of the bandwidth; nccl-tests: no bus bandwidth
+**                   above the links']
+**   halving         log2 n exchanges by all members at once, the largest ones farthest
+**                   [Thakur, Rabenseifner, Gropp 2005]
+**   doubling        log2 n exchanges of all bytes  [the same, section 4.1]
+**   hierarchical    rings within domains and between domains; for an all-reduce each of them twice
+**                   [Open MPI, coll/han]
+**   binomial        log2 n times all bytes; of gather and scatter (n-1)/n S at the root
+**                   [Thakur and others 2005]
+**   pairs           all messages at once: the bytes that the busiest domain sends, at its r
 */
 #include "step/price.h"
 
@@ -40,13 +45,13 @@ static double above(const call *c, size_t l) { return l ? cost_domains(c, l - 1)
 static bool crosses(const call *c, size_t l) { return c->x->at[l].domains > 1; }
 static double cost_late(const call *c, size_t l) { return c->p->costs.latency[l]; }
 
-/* Return the rate at which a group sends out of a domain that holds `members` of it, if `share`
+/* Return the rate at which a group sends out of a domain with `members` of its members, if `share`
 ** groups use the link of the domain. */
 static double rate_of(const call *c, size_t l, double share, double members) {
   const mgrid_machine_model *m = c->p->m;
   double rate = m->tier[l].link.bandwidth / share;
   if (!(rate > 0)) rate = HUGE_VAL;
-  for (size_t i = 0; i < m->ncrossings; i++) { /* rails are used beyond NVLink only */
+  for (size_t i = 0; i < m->ncrossings; i++) { /* rails carry only what leaves an NVLink domain */
     const mgrid_crossing *x = &m->crossing[i];
     bool beyond = l < x->of && (c->p->costs.nvlink < 0 || l <= (size_t)c->p->costs.nvlink);
     if (beyond && x->link.bandwidth > 0) rate = fmin(rate, x->link.bandwidth * members);
@@ -65,7 +70,7 @@ static double slowest(const call *c, size_t from) {
   return least;
 }
 
-/* Return the latencies of the hops around a ring, or down a tree. */
+/* Return the sum of the latencies of the hops around a ring. */
 static double hops(const call *c, size_t from) {
   double sum = 0;
   for (size_t l = from; l < c->levels; l++)
@@ -112,8 +117,8 @@ static double nvls(const call *c) {
   return time + between;
 }
 
-/* Halving. All members send at once, so the members of a domain share its link. The largest part
-** goes farthest. */
+/* All members send at once, so the members of a domain share its link. The largest parts go
+** farthest. */
 static double halving(const call *c) {
   double time = depth(c);
   for (size_t l = 0; l < c->levels; l++)
@@ -135,7 +140,7 @@ static double in_levels(const call *c, double outer, double inner) {
   size_t l = farthest(c);
   double q = (double)c->x->at[l].most, d = cost_domains(c, l);
   if (q < 2 || c->x->at[l].least != c->x->at[l].most) return HUGE_VAL;
-  /* the members within one domain: as if the higher levels had only one domain each */
+  /* count only the domains within one domain of level l */
   call in = *c;
   double within = 0, least = HUGE_VAL;
   for (size_t k = l + 1; k < c->levels; k++) {
@@ -158,7 +163,7 @@ static double binomial(const call *c) {
 /* a scatter by halving, then a gather around a ring */
 static double two_halves(const call *c) { return halving(c) + once(c); }
 
-/* Return the time of what goes into the domain of the root. */
+/* Return `latency` plus the time of the bytes between the root's domain and the other domains. */
 static double to_root(const call *c, double latency) {
   double time = 0;
   for (size_t l = 0; l < c->levels; l++)
@@ -243,9 +248,9 @@ _Static_assert(sizeof mgrid_step_rows / sizeof *mgrid_step_rows == STEP_KINDS, "
 /* --------------------------------------------------------------- efficiency */
 
 /* Return the share of the bandwidth that calls with so many bytes reach. Between two measured sizes
-** it is interpolated over the logarithm. */
+** the share is interpolated over the logarithm of the bytes. */
 static double cost_share_of(const step_costs *k, step_kind kind, size_t level, double bytes) {
-  for (int wide = 0; wide < 4; wide++) { /* rows for one kind and one level come first */
+  for (int wide = 0; wide < 4; wide++) { /* rows for this kind and this level come first */
     step_kind of = wide & 2 ? STEP_KINDS : kind;
     int at = wide & 1 ? -1 : (int)level;
     const step_rate *below = NULL;
@@ -266,7 +271,8 @@ static double cost_share_of(const step_costs *k, step_kind kind, size_t level, d
 
 /* ------------------------------------------------------------------- calls */
 
-/* Return how a message between two positions travels: only the levels that it crosses count. */
+/* Return how a message between two positions travels: over the farthest level that it crosses, and
+** all nearer levels. */
 static step_way cost_point(call *c, int32_t type, const step_node *n) {
   const step_types *t = &c->p->types;
   int64_t size = c->x->size, a = t->type[type].position[n->slot], b = n->number;

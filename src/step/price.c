@@ -12,8 +12,9 @@
 /* =================================================================== shapes */
 
 /* The time of a call follows from the shape of its group: how many domains of each level the group
-** touches, and how many groups of the family share their links. Ranks whose groups differ in shape
-** become different types (types.c). So one rank still stands for all ranks of its type. */
+** touches, and how many groups of the family share the links of these domains. Ranks whose groups
+** differ in shape become different types (types.c). So one rank still stands for all ranks of its
+** type. */
 
 typedef struct finding {
   const mgrid_step *s;
@@ -22,8 +23,9 @@ typedef struct finding {
   int64_t world;
   int32_t *members, *seen, *list; /* seen: by domain, members of the present group */
   int32_t *touched;
-  int32_t *in, *most; /* groups that leave a domain: of each rank; of its rank with the most */
-  bool *by_position;  /* by slot: messages go from position to position */
+  /* in: by rank, its groups that leave its domain; most: by domain, the maximum of `in` */
+  int32_t *in, *most;
+  bool *by_position; /* by slot: messages go from position to position */
   step_budget *budget;
   int32_t *leaving[MGRID_LEVELS_MAX]; /* by domain: groups of the family that leave it at once */
 } finding;
@@ -37,7 +39,7 @@ static int32_t domain_of(const step_shapes *x, const mgrid_machine_model *m, siz
 }
 
 /* Set x->touched to the domains of a level that the group touches, and x->seen to the number of
-** members in each. Return how many are touched. */
+** members in each. Return the number of these domains. */
 static int32_t touch(finding *x, size_t level, int64_t n) {
   const int32_t *domain = x->out->domain[level];
   int32_t count = 0;
@@ -239,8 +241,9 @@ static mgrid_status price_shapes_of(const mgrid_step *s, const mgrid_machine_mod
 /* ==================================================================== links */
 
 /* Bytes out of domains are counted as if collectives used rings, as in src/machine/traffic.c: in an
-** all-reduce a member sends 2 (n-1)/n of the bytes to the next member. But if switches reduce, it
-** sends the bytes once. The bytes do not depend on time, so loops are multiplied. */
+** all-reduce a member sends 2 (n-1)/n of the bytes to the next member. But if switches reduce, a
+** member sends the bytes once. No execution is needed: the bytes of a loop are those of one
+** iteration, multiplied. */
 
 typedef struct sent { /* what a rank of a type sends over a slot in one step */
   double calls;       /* collective calls */
@@ -263,7 +266,7 @@ typedef struct adding {
   sent *sent;                    /* [types * slots] */
   peer *peer;                    /* by type */
   size_t *first;                 /* [types + 1]: where the peers of a type begin */
-  step_family_price *family;     /* [entries]: of all types so far */
+  step_family_price *family;     /* [entries]: maxima over all types so far */
   double *seconds;               /* [entries]: in calls of the present type */
   double *out[MGRID_LEVELS_MAX]; /* bytes that leave each domain */
   int32_t *members, *here;       /* here: by domain, members of the present group */
@@ -460,8 +463,8 @@ static mgrid_status links_of(step_price *price, step_budget *b, mgrid_error *err
 
 /* ================================================================ the price */
 
-/* If one rank of each type has fewer operations than this, no loop is taken as one operation. Then
-** all times are exact, also those of calls beside computes. */
+/* If the executed ranks, one of each type, have at most so many operations in all, no loop is taken
+** as one operation. Then also the times of calls beside computes are exact. */
 #define EVERY_ONE 100000.0
 
 void mgrid_step_records_free(step_records *r) {

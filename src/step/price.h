@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
 ** price.h - the price of a step: how long it takes on a machine. operations.c computes the time of
-** a call, costs.c reads what the text of a machine does not say, and clock.c executes the step in
-** time. price.c finds how groups lie on the machine and what they send over each level, and makes
-** the result.
+** a call, costs.c reads the costs that are not in the text of a machine, and clock.c is the clock
+** of an execution. price.c finds how groups lie on the machine and what they send over each level,
+** and makes the price.
 */
 #ifndef MGRID_STEP_PRICE_H
 #define MGRID_STEP_PRICE_H
@@ -33,8 +33,8 @@ typedef struct step_measured {
 
 typedef struct step_fit { /* what a fit to the measured calls of a level found */
   size_t n;               /* number of calls; 0: none */
-  double latency, share;  /* of one hop, in seconds; of the bandwidth */
-  double median, worst;   /* relative errors */
+  double latency, share;  /* seconds of one hop; share of the bandwidth */
+  double median, worst;   /* relative errors of the fit */
 } step_fit;
 
 /* Costs that the text of a machine does not contain. */
@@ -43,10 +43,10 @@ typedef struct step_costs {
   double start; /* seconds of each compute besides those of its flops */
   /* bytes per second that a GPU reads or writes; 0: computes do not wait for memory */
   double memory;
-  double capacity; /* bytes of a GPU's memory; 0: not known */
-  double beside;   /* bytes of it that a rank uses besides those that the step allocates */
-  double error;    /* mean relative error of measured steps; 0: not known */
-  double call;     /* seconds of a call before bytes move; below 0: the default of the rules */
+  double capacity;                  /* bytes of a GPU's memory; 0: not known */
+  double beside;                    /* bytes of that memory that a rank holds apart from the step */
+  double error;                     /* mean relative error of predicted steps; 0: not known */
+  double call;                      /* seconds of a call before its bytes move */
   double latency[MGRID_LEVELS_MAX]; /* seconds, by level */
   int nvlink;                       /* the level whose domains NVLink connects; -1: not known */
   bool nvls;                        /* the NVLink switches can reduce */
@@ -58,12 +58,12 @@ typedef struct step_costs {
   char source[256]; /* where rates and flops come from; "": the data sheet of the machine */
 } step_costs;
 
-/* Set what the machine says and common defaults, then what the JSON `text` says; NULL: no text.
-** README.md has the keys. */
+/* Set the costs from the machine's preset and from defaults, then from the JSON `text`, if it is
+** not NULL. README.md has the keys of the text. */
 mgrid_status mgrid_step_costs_of(const mgrid_machine_model *m, bool mpi, const char *text,
                                  step_costs *out, mgrid_error *err);
-/* Append the JSON text of a file with costs. `machine`: the file is that of a machine; append its
-** key "costs", if it is JSON and has that key. */
+/* Append the JSON text of a file with costs. `machine`: the file describes a machine; append the
+** value of its key "costs", or nothing if the file is not JSON or has no such key. */
 mgrid_status mgrid_step_costs_file(const char *path, bool machine, mgrid_text *t, mgrid_error *err);
 
 /* Fit the latency of a hop and the share of the bandwidth to measured calls over one level. */
@@ -76,14 +76,15 @@ void mgrid_step_fit(const step_measured *all, size_t n, double call, double band
 typedef struct step_reach {
   int32_t domains;     /* domains that the group touches */
   int32_t least, most; /* fewest and most of its members in one domain */
-  int32_t share;       /* at most so many groups of the family leave one of these domains at once */
+  /* the largest number of groups of the family that leave one of these domains at once */
+  int32_t share;
 } step_reach;
 
 typedef struct step_shape {
   int64_t size;
   step_reach at[MGRID_LEVELS_MAX]; /* by level, from far to near */
-  /* [levels * size]: the domain of each position, numbered in order of appearance; NULL: no
-  ** operation goes by position */
+  /* [levels * size]: the domain of each position, numbered in order of appearance; NULL: no message
+  ** goes from position to position */
   int32_t *where;
 } step_shape;
 
@@ -116,22 +117,24 @@ typedef struct step_way { /* how the bytes of a call travel */
   int level;             /* the farthest level that they cross */
 } step_way;
 
-/* times are integers of picoseconds, so repeated iterations take exactly the same time */
+/* Times are whole picoseconds, so that repeated iterations take exactly the same time. */
 #define STEP_SECOND 1e12
 
-/* Return how a call with so many bytes travels; how many seconds a compute takes. */
+/* Return how a call with so many bytes travels. */
 step_way mgrid_step_way_of(const step_pricing *p, int32_t type, const step_node *n, int64_t bytes);
+/* Return the seconds of a compute. */
 double mgrid_step_work_of(const step_pricing *p, const step_node *n);
 int64_t mgrid_step_ticks(double seconds); /* in picoseconds */
-/* Refuse computes if the rate is not known, and calls over levels whose bandwidth is not known. */
+/* Refuse computes with flops if the flops of a GPU are not known, and calls over levels whose
+** bandwidth is not known. */
 mgrid_status mgrid_step_priceable(const step_pricing *p, mgrid_error *err);
 
 /* ------------------------------------------------------------------ price.c */
 
-/* What a family sends over a level, over all its groups. A call counts once for each group that
-** leaves a domain. */
+/* What all groups of a family send out of the domains of a level. A call counts once for each group
+** that is in several domains. */
 typedef struct step_crossing {
-  double calls, bytes; /* calls and bytes that leave domains */
+  double calls, bytes;
 } step_crossing;
 
 typedef struct step_busiest {
@@ -146,11 +149,12 @@ typedef struct step_record {
   int32_t type, stream;
   uint32_t node;
   int32_t by; /* the type that came last; the others waited for it */
-  /* it waited from `began` to `moved`, and worked from then to `ended` */
+  /* the operation waited from `began` to `moved`, and took from `moved` to `ended` */
   int64_t began, moved, ended;
 } step_record;
 
-/* a span of time that was not executed, because what happened before it repeats */
+/* a span of time that was skipped, in which the round of iterations before `from` happens `times`
+** times */
 typedef struct step_repeat {
   int64_t from, to, times;
 } step_repeat;
@@ -160,8 +164,8 @@ typedef struct step_records {
   size_t n, room, nrepeats;
   step_record *record; /* sorted by `moved` */
   step_repeat *repeat;
-  size_t every; /* so many are recorded; then repeated iterations are skipped */
-  bool full;    /* more than STEP_RECORDS_MAX: the rest is left out */
+  size_t every; /* repeated iterations are skipped only after so many records */
+  bool full;    /* there were more than STEP_RECORDS_MAX; the rest is left out */
 } step_records;
 void mgrid_step_records_free(step_records *r);
 
@@ -171,10 +175,10 @@ typedef struct step_use { /* seconds of a type */
 } step_use;
 
 typedef struct step_family_price {
-  double seconds; /* in calls, without waiting, of the rank with the most */
-  /* the algorithm of each kind with the most time; NULL: the kind does not occur */
+  double seconds; /* seconds in calls, without waiting: the maximum over ranks */
+  /* for each kind of call the algorithm that takes the longest; NULL: the kind does not occur */
   const char *way[STEP_CALLS];
-  double most[STEP_CALLS];
+  double most[STEP_CALLS]; /* the time that it takes */
 } step_family_price;
 
 typedef struct step_price {
@@ -186,14 +190,14 @@ typedef struct step_price {
   step_busiest busiest;
 } step_price;
 
-/* How loops of a stream in which no rank waits are executed: each iteration, or the whole loop as
-** one operation. The times are equal. But for a whole loop the share of the calls that run beside
-** computes of other streams is an estimate. */
-/* STEP_AS_NEEDED: whole loops in large steps */
+/* How a loop in which no rank waits is executed: iteration by iteration (STEP_IN_FULL), as one
+** operation (STEP_IN_SHORT), or as one operation in large steps only (STEP_AS_NEEDED). The time of
+** the step is the same. But for a loop as one operation the time of calls beside computes of other
+** streams is an estimate. */
 typedef enum step_detail { STEP_IN_FULL, STEP_AS_NEEDED, STEP_IN_SHORT } step_detail;
 
-/* Price a step, which must be proved under the rules. `records`: what happens when, for pictures;
-** NULL: not needed. */
+/* Price a step. MGRID_UNPROVED: some rank does not reach its end. `records`: what happens when, for
+** pictures; NULL: not needed. */
 mgrid_status mgrid_step_price_of(const mgrid_step *s, const mgrid_machine_model *m,
                                  const step_costs *costs, step_detail detail, step_records *records,
                                  step_price *out, mgrid_error *err);
@@ -201,9 +205,10 @@ void mgrid_step_price_free(step_price *p);
 
 /* ----------------------------------------------------------------- report.c */
 
-/* Return "families" and "memory" of a step, and with a price all its fields; NULL with *err. */
+/* Return an object with "families" and "memory" of a step, and with the fields of `price`, if it is
+** not NULL; NULL with *err. */
 json_t *mgrid_step_report(const mgrid_step *s, const step_price *price, mgrid_error *err);
-/* The same as mgrid_step_price, with all arguments. `records`: what happens when; NULL: not
+/* Price a step with the options of mgrid_step_price. `records`: what happens when; NULL: not
 ** needed. */
 mgrid_status mgrid_step_price_with(const mgrid_step *s, const mgrid_machine_model *m,
                                    const mgrid_step_price_options *given, step_records *records,

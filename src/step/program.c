@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
 ** program.c - programs while they are written; the tree of questions that finds the class of a
-** rank; budgets; the text and the digest of a step. README.md says what the digest covers.
+** rank; budgets; the text and the digest of a step. src/promises.md says what the digest covers.
 */
 #include "step/step.h"
 
@@ -269,8 +269,8 @@ static void put_words(XXH3_state_t *x, size_t n, const char *const *words) {
   }
 }
 
-/* Hash every field of an entry except its line. Numbers are hashed by their bits, names by their
-** length and text, and references by what they refer to. */
+/* Hash every field of an entry except its file and line: numbers by their bits, names by their
+** length and text, a reference by the name or number to which it refers. */
 static void put_entry(const mgrid_step *s, const step_program *p, uint32_t at, XXH3_state_t *x) {
   const step_node *n = &p->node[at];
   bool waits = mgrid_step_rows[n->kind].role == STEP_ORDER && n->other >= 0,
@@ -301,8 +301,8 @@ static void hash_program(const mgrid_step *s, const step_program *p, XXH3_state_
   out[0] = hash.high64, out[1] = hash.low64;
 }
 
-/* Two steps are equal if each rank has equal programs. Classes do not count, nor what the step has
-** read. So hash runs of consecutive ranks with equal programs. */
+/* Two steps are equal if each rank has the same program in both, whatever their classes are and
+** whatever they read. So hash runs of consecutive ranks with equal programs. */
 mgrid_status mgrid_step_take_digest(mgrid_step *s, mgrid_error *err) {
   XXH3_state_t *x = XXH3_createState();
 
@@ -349,7 +349,8 @@ int64_t mgrid_step_answer(const mgrid_plan *p, const step_read *read, int64_t ra
   return read->asked == STEP_ASKED_INDEX ? group : mgrid_family_size(f, group);
 }
 
-/* Return whether all ranks give the same answer. Such a question is not kept. */
+/* Return whether all ranks give the same answer. Such a question distinguishes no ranks, so it is
+** not kept. */
 static bool answers_alike(const mgrid_plan *p, const step_read *read) {
   if (read->asked == STEP_ASKED_RANK) return p->content.world == 1;
   if (read->asked == STEP_ASKED_COORD) {

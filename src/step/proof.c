@@ -67,7 +67,7 @@ static int32_t begun(const step_executor *m, int32_t i) {
       continue;
     }
 
-    int32_t before = -1; /* the stream of an earlier operation on the same communicator */
+    int32_t before = -1; /* the cursor with the earlier operation on a communicator */
     for (size_t k = first; k < end && before < 0; k++)
       if (m->cursor[k].circle >= 0 && m->cursor[k].place.at < c->place.at
           && m->cursor[k].place.node < p->n)
@@ -122,12 +122,13 @@ static bool is_unmet(const step_executor *m, int32_t cursor, uint32_t node) {
   return false;
 }
 
-/* Called with a rank `to` for which another rank waits. to->node is here the entry in which the
-** other rank waits for `to`. `will`: the rank `to` will still make the call for which the other rank
-** waits. Return true to stop. */
+/* Called with a rank `to` for which another rank waits. to->node: the entry in which the other rank
+** waits. `will`: the rank `to` will still make the call for which the other rank waits. Return true
+** to stop. */
 typedef bool awaited_fn(const step_wait *to, bool will, void *ud);
 
-/* Call fn for each rank for which this rank waits, until fn returns true. Return whether it did. */
+/* Call fn for each rank for which rank from->rank waits, until fn returns true. Return whether fn
+** did. */
 static bool each_awaited(const step_executor *m, const step_wait *from, awaited_fn *fn, void *ud) {
   const step_cursor *c = &m->cursor[from->cursor];
   const step_program *p = mgrid_step_executor_program(m, c->type);
@@ -163,7 +164,7 @@ static bool each_awaited(const step_executor *m, const step_wait *from, awaited_
 
 /* -------------------------------------------------------- the shortest cycle */
 
-enum { SEEN_MAX = 1 << 15 }; /* most ranks of one search */
+enum { SEEN_MAX = 1 << 15 }; /* limit of the ranks in one search */
 
 typedef struct seen {
   step_wait at;
@@ -175,9 +176,9 @@ typedef struct search {
   size_t n;
   seen *all;         /* [SEEN_MAX]: the waiting ranks found so far; all[0] is the start */
   mgrid_index index; /* finds an entry of `all` */
-  int32_t from;  /* index in `all`: the search goes through the ranks for which this one waits */
-  int32_t found; /* index in `all`: a rank that waits for the start; -1: none yet */
-  bool failed;   /* out of memory */
+  int32_t from;      /* index in `all`: the rank whose awaited ranks are looked at now */
+  int32_t found;     /* index in `all`: a rank that waits for the start; -1: none yet */
+  bool failed;       /* out of memory */
 } search;
 
 static uint64_t waiting_hash_of(const step_wait *at) {
@@ -207,7 +208,7 @@ static bool waiting_visit(const step_wait *to, bool will, void *ud) {
   return s->failed;
 }
 
-/* Find the shortest cycle through `start`, of at most `most` ranks, by a breadth-first search.
+/* Find the shortest cycle through `start` with fewer than `most` ranks, by a breadth-first search.
 ** Return its length; 0: none. */
 static size_t cycle_through(const step_executor *m, search *s, step_wait start, size_t most,
                             step_wait *out) {
@@ -275,9 +276,9 @@ static size_t shortest_cycle(const step_executor *m, size_t most, step_wait *out
 ** same time, unless something on the rank orders them. Kernels of two streams start in any order,
 ** whatever the order of the calls. And NCCL does not promise that kernels of two communicators
 ** progress side by side (NCCL's user guide, "Using multiple NCCL communicators concurrently";
-** nccl#195, #217, #522, #783). So the proof assumes, for each such pair of families, that their
-** calls fit on the GPU together, or start in one order on all ranks. The code below finds these
-** pairs: it goes once through each program, and at most twice through each loop, because later
+** nccl#195, #217, #522, #783). So for each pair of families with such calls the proof assumes that
+** these calls fit on the GPU together, or start in one order on all ranks. The code below finds the
+** pairs. It goes once through each program, and at most twice through each loop, because later
 ** iterations add no pairs. */
 
 /* What has certainly ended before some point of the program. Calls are numbered in the order of the
@@ -313,7 +314,7 @@ static void assumes_put_call(walk *w, const step_node *n) {
   /* groups of one rank send nothing */
   if (s->plan->content.entry[family].family->max_size < 2) return;
   w->now++;
-  /* calls on one communicator run in the order of the program */
+  /* calls on one communicator run in order, so earlier calls on this one have ended */
   learn(mine, &w->over[leader], w->nstreams);
   for (size_t t = 0; t < w->nstreams; t++)
     for (size_t f = 0; f < w->families && t != on; f++)
@@ -409,8 +410,8 @@ static mgrid_status assumptions(const mgrid_step *s, step_budget *b, step_verdic
 const char *const mgrid_step_verdict_names[] = { "proved", "mismatch", "unmatched", "cycle",
                                                  "hazard" };
 
-/* Add a rank to the counterexample. cursor >= 0: the cursor in which the rank waits. The creation of
-** a communicator has a cursor, too. */
+/* Add a rank to the counterexample. `cursor`: the cursor in which the rank waits, also that of a
+** creation; -1: none. */
 static void verdict_add(const step_executor *m, step_verdict *v, int64_t rank, int32_t cursor,
                         uint32_t node, int64_t waits_for) {
   const mgrid_step *s = m->step;

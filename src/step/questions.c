@@ -78,7 +78,7 @@ struct mgrid_step_follower {
   uint32_t part; /* the present call: the entry of the place, or an entry in its block */
 };
 
-/* Go to the first call in or after an entry; at the end of the program stay there. */
+/* Go to the first call from f->part on, or to the end of the program. */
 static void follow_call(mgrid_step_follower *f) {
   const step_program *p = f->program;
   while (f->place.node < p->n) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** report.c - sums of a step: calls and bytes by family, memory over time, traffic; and these with
-** the price as JSON. Loops are multiplied, not executed.
+** report.c - sums of a step: calls and bytes by family, the largest memory, traffic; and a report
+** as JSON, with the sums and the price. Loops are multiplied, not executed.
 */
 #include "moongrid_step.h"
 #include "plan/json.h"
@@ -46,7 +46,7 @@ int64_t mgrid_step_total(const mgrid_step *s) {
 enum { STEP_NAMED_MAX = 64 }; /* different names of allocations */
 typedef struct memory {
   int64_t peak; /* bytes */
-  uint32_t at;  /* the last mark before that peak, a word; 0: none */
+  uint32_t at;  /* a word: the last mark before the peak; 0: none */
   int64_t rank; /* the lowest rank with this peak */
   size_t n;
   uint32_t name[STEP_NAMED_MAX]; /* words */
@@ -63,7 +63,7 @@ typedef struct held {
 static size_t index_of(held *m, uint32_t name) {
   size_t i = 0;
   while (i < m->now.n && m->now.name[i] != name) i++;
-  if (i == STEP_NAMED_MAX) return i - 1; /* all further names count as one */
+  if (i == STEP_NAMED_MAX) return i - 1; /* all further names count as the last one */
   if (i == m->now.n) m->now.name[m->now.n++] = name;
   return i;
 }
@@ -74,8 +74,8 @@ static void sums_change(held *m, size_t i, int64_t by) {
   if (m->now.peak > m->most.peak) m->most = m->now;
 }
 
-/* Memory in a loop: if an iteration keeps memory, the last iteration has the most; if it frees
-** memory, the first one. So no more iterations are looked at. */
+/* Memory in a loop: if an iteration keeps memory, the last iteration has the peak; if it frees
+** memory, the first iteration has it. So only these two iterations are looked at. */
 static void go_through(held *m, uint32_t from, uint32_t end) {
   for (uint32_t i = from; i < end && mgrid_spend(m->budget, 1); i = m->p->node[i].end) {
     const step_node *n = &m->p->node[i];
@@ -152,9 +152,9 @@ static void sends_add(const summing *x, uint32_t from, uint32_t end, double ofte
   }
 }
 
-/* Append the traffic of a family: "tp = 12 B all_reduce + 3 B all_gather". The bytes are such that
-** traffic.c puts the right number on each edge: an edge of a chain carries all that its two members
-** send over it. An edge of a ring of n members carries (n - 1) / n of an all_gather. */
+/* Append the traffic of a family: "tp = 12 B all_reduce + 3 B all_gather". The sums are divided so
+** that traffic.c puts the right bytes on each edge. A chain of n members has n - 1 edges, each with
+** all bytes of a send. A ring has n edges, each with (n - 1) / n of the bytes of an all_gather. */
 static void put_family(const mgrid_entry *e, const double sum[STEP_KINDS], mgrid_text *t) {
   double members = (double)e->family->total, groups = (double)e->family->count;
   bool some = false;
@@ -187,8 +187,8 @@ mgrid_status mgrid_step_sends(const mgrid_step *s, mgrid_text *t, mgrid_error *e
 
 /* ===================================================================== JSON */
 
-/* Return the sums by family of the rank with the largest sums, which the caller frees; NULL: no
-** memory. */
+/* Return for each family the largest calls and the largest bytes of a rank. The caller frees the
+** list; NULL: no memory. */
 static step_sum *report_most_of(const mgrid_step *s) {
   size_t n = s->plan->content.nentries;
   step_sum *most = calloc(2 * n + 1, sizeof *most);
@@ -263,7 +263,7 @@ static json_t *estimate_json(const step_price *p, bool fitted) {
   return mgrid_json_pack("{sss[ff]}", "from", "data sheets", "longer", 1.3, 3.0);
 }
 
-/* Add the memory of a GPU, and what a rank uses besides the step. */
+/* Add the memory of a GPU, and the bytes that a rank holds apart from the step. */
 static void put_capacity(const step_costs *k, json_t *to) {
   if (k->capacity > 0) json_object_set_new(to, "capacity", json_real(k->capacity));
   if (k->beside > 0) json_object_set_new(to, "beside", json_real(k->beside));

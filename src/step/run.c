@@ -2,7 +2,8 @@
 **
 ** run.c - execute the program of this rank over the communicators of a state. Every call moves as
 ** many bytes as the program says, times a scale, in buffers that are used again. Groups of one rank
-** send nothing. Then the measurements of all ranks are gathered, beside the planned numbers.
+** send nothing. At the end the measurements of all ranks are gathered into a report, which also has
+** the planned numbers.
 */
 #include "plan/json.h"
 #include "step/run.h"
@@ -27,7 +28,7 @@ static size_t elements(const step_runner *r, int64_t bytes) {
   return scaled < 1 ? bytes > 0 : (size_t)scaled;
 }
 
-/* Return the elements of each member's part of a buffer, at least 1. */
+/* Return the elements of each member's part of a buffer, at least 1 unless the buffer is empty. */
 static size_t run_each(size_t all, int64_t members) {
   size_t n = all / (size_t)members;
   return n || !all ? n : 1;
@@ -53,8 +54,8 @@ static mgrid_work work_of(const step_runner *r, const step_node *n, int64_t memb
 
 /* ------------------------------------------------------------------ compute */
 
-/* While this rank computes, tell the others that it is alive. It fails if other ranks are
-** missing. */
+/* Called while this rank computes: tell the other ranks that it is alive. Fail if other ranks are
+** silent. */
 static mgrid_outcome run_look(const step_runner *r) {
   size_t n = 0;
   return r->watch ? r->watch->look(r->state->backend, true, &n, NULL, r->err) : MGRID_OK;
@@ -100,7 +101,7 @@ static mgrid_outcome run_compute(const step_runner *r, uint32_t at) {
 
 /* -------------------------------------------------------------------- calls */
 
-/* Append to an error where this rank was. */
+/* Append this rank and its entry to an error, and pass the error on. */
 static void run_failed(const step_runner *r, const step_node *n, mgrid_error *own) {
   mgrid_text t = { 0 };
   mgrid_step_node_text(r->s, n, &t);
@@ -116,8 +117,9 @@ static bool is_carried(const step_runner *r, const mgrid_shared *c) {
          && strcmp(c->backend->name, r->state->backend->kind->name) != 0;
 }
 
-/* If some all_to_all of the step gives bytes by position, all of them are sent as messages. This
-** rank does not know what others send, only that no message is larger than the buffer. */
+/* If some all_to_all of the step gives bytes by position, messages replace every all_to_all. This
+** rank does not know how many bytes another rank sends to it, so it receives up to the size of its
+** buffer. */
 static mgrid_status add_by_position(const step_runner *r, const step_node *n, const mgrid_group *g,
                                     const step_buffers *in, step_calls *out) {
   const char *at = r->s->word[n->name];
@@ -238,8 +240,8 @@ static bool has_lists(const mgrid_step *s) {
   return false;
 }
 
-/* Return the elements of the largest call; parts are rounded up. For calls by position the largest
-** of any rank counts. */
+/* Return the elements that a buffer needs for the largest call, whose parts may be rounded up. With
+** bytes by position the largest all_to_all of any rank counts, too. */
 static size_t most_elements(const step_runner *r) {
   size_t most = 1;
   for (size_t i = 0; i < r->s->nprograms && r->by_position; i++)
@@ -352,8 +354,8 @@ static bool is_all_of(const mgrid_step *s, const mgrid_backend *b) {
   return true;
 }
 
-/* Refuse a step that may wait forever. On streams it is checked under the rules of NCCL; if some
-** call blocks, under the rules of MPI. */
+/* Refuse a step that may wait forever. If all calls run on streams, the rules of NCCL apply, else
+** the rules of MPI. */
 static mgrid_status check_proved(const mgrid_step *s, const mgrid_backend *b, mgrid_error *err) {
   step_verdict v;
   bool streams = b->ops->streams && is_all_of(s, b);
@@ -398,8 +400,8 @@ static mgrid_status create_lazy(const mgrid_step *s, mgrid_state *state, mgrid_e
 
 /* -------------------------------------------------------------------- report */
 
-/* The row of each rank: the seconds of a step; then of each family the calls, bytes and seconds of
-** all steps. */
+/* `all` has a row for each rank, with sums over all steps: its seconds; then the calls, bytes and
+** seconds of each family. */
 typedef struct gathered {
   const mgrid_step *s;
   size_t width;
@@ -493,7 +495,7 @@ static mgrid_status measure_prepare(gathered *g, step_spent **spent, double **mi
 
 enum { ROUND = 1024 }; /* spans that a rank gives in one exchange */
 
-/* Add the spans of one exchange; a node beyond the program: no span. */
+/* Add the spans of one exchange. A node beyond the program ends the spans of a rank. */
 static void add_round(const mgrid_step *s, int64_t world, const step_span *all, step_records *to) {
   for (int64_t rank = 0; rank < world; rank++) {
     const step_program *p = mgrid_step_of_rank(s, rank);
@@ -515,7 +517,7 @@ static mgrid_status gather_spans(const mgrid_step *s, mgrid_backend *b, const st
                                  step_records *to, mgrid_error *err) {
   int64_t world = mgrid_backend_world(b);
   step_span *part = calloc(ROUND, sizeof *part), *all = calloc((size_t)world * ROUND, sizeof *all);
-  /* the minimum of this over ranks finds the rank with the most spans */
+  /* the minimum of this number over ranks tells the largest number of spans */
   uint64_t left = UINT64_MAX - mine->n;
   if (!err->status && !(part && all)) mgrid_oom(err);
   mgrid_status status = mgrid_verdict(b, err->status, err, err);

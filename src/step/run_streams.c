@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
 ** run_streams.c - execute a program on GPU streams, in the order of its text. This rank puts each
-** call into its stream and goes on at once; the call begins when what is before it in the stream
-** has ended. A step ends when all streams have ended.
+** call into its stream and goes on at once; the call begins when all earlier operations of the
+** stream have ended. A step ends when all streams have ended.
 */
 #include "step/run.h"
 
@@ -41,7 +41,8 @@ static void run_streams_count(step_runner *r, uint32_t at) {
     if (r->p->node[i].slot >= 0) r->reached[r->p->node[i].slot]++;
 }
 
-/* Take what has ended in a stream. *in: the first entry that has not, or the program's n. */
+/* Take the calls that have ended in a stream. *in: the first entry that has not ended, or the
+** program's n. */
 static mgrid_status run_streams_take(step_runner *r, int stream, size_t *taken, uint32_t *in) {
   mgrid_backend *b = r->state->backend;
   mgrid_timed_call ended[ENDED_MAX];
@@ -70,8 +71,8 @@ typedef struct step_wait {
   double since; /* when a call last ended */
 } step_wait;
 
-/* An mgrid_look. The first call of a stream may wait for the first call of another one. So every
-** stream has the time of the slowest. */
+/* An mgrid_look. The first call of a stream may wait for the first call of another stream. So every
+** stream may take as long as the slowest. */
 static mgrid_outcome few_are_left(void *ud) {
   step_wait *w = ud;
   bool busy = false;
@@ -161,8 +162,8 @@ mgrid_status mgrid_step_streams_begin(step_runner *r, uint32_t at) {
 
 /* ------------------------------------------------------------------- the end */
 
-/* What each rank gives: the entry that did not end, and the number of calls that it has reached in
-** each slot. */
+/* What each rank tells the others: the entry that did not end, and the number of calls that it has
+** reached in each slot. */
 typedef struct brought {
   size_t width;
   uint64_t *all; /* [world x width] */
@@ -172,8 +173,8 @@ static uint64_t told(const brought *x, int64_t rank, size_t i) {
   return x->all[(size_t)rank * x->width + i];
 }
 
-/* Return a member that has not reached the call; for a send or a receive the other member; -1: all
-** have. */
+/* Return a member of the call's group that has not reached the call; for a send or a receive the
+** other member; -1: all members have reached it. */
 static int64_t missing(const step_runner *r, const brought *x, int64_t rank, const step_node *n) {
   const step_slot *slot = &r->s->slot[n->slot];
   const mgrid_family *f = r->s->plan->content.entry[slot->entry].family;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
 **
-** step.h - the parts of a step. A step is evaluated into programs; ranks with the same answers to
-** all that the step reads have one program and are a class (program.c). types.c splits classes into
-** types: ranks of one type also call the same other types. executor.c executes one rank of each
-** type, with loops.c, which knows places in programs and skips repeated iterations. proof.c turns
-** the result into a verdict. README.md has the rules, inside.md why one rank stands for its type.
+** step.h - the parts of a step. The step is evaluated once for each class: the ranks that get equal
+** answers to all that the step reads, and so have one program (program.c). types.c splits classes
+** into types, so that the groups of two ranks of one type have members of the same types.
+** executor.c executes one rank of each type, and loops.c skips iterations that repeat. proof.c
+** turns the end of the execution into a verdict. README.md has the rules, inside.md says why one
+** rank stands for its type.
 */
 #ifndef MGRID_STEP_INSIDE_H
 #define MGRID_STEP_INSIDE_H
@@ -13,12 +14,12 @@
 #include "comm/backend.h"
 #include "plan/plan.h"
 
-/* Limits: ranks of a world; classes; entries of all programs together; loops inside loops; streams
-** of a program. */
+/* Limits of a step: the ranks of its world, its classes; the entries of all its programs, the depth
+** of its loops, the streams of one program. */
 enum { STEP_WORLD_MAX = 1 << 26, STEP_CLASSES_MAX = 1 << 20 };
 enum { STEP_NODES_MAX = 1 << 21, STEP_DEPTH_MAX = 16, STEP_STREAMS_MAX = 32 };
 #define STEP_BYTES_MAX (INT64_C(1) << 53)
-/* bytes of a proof or a price, besides arrays with an entry per rank */
+/* bytes that a proof or a price may allocate; arrays with one element for each rank do not count */
 #define STEP_MEMORY_MAX ((size_t)256 << 20)
 #define STEP_LEAVES_MAX (INT64_C(1) << 60) /* operations of a program with its loops unrolled */
 
@@ -33,8 +34,8 @@ typedef enum step_role {
   STEP_BLOCK     /* a block: contains other entries */
 } step_role;
 
-/* The kinds of operations. The calls come first and have the numbers of mgrid_step_operation
-** (moongrid_step.h). */
+/* The kinds of operations. Calls, the kinds that communicate, come first and have the numbers of
+** mgrid_step_operation (moongrid_step.h). */
 typedef enum step_kind {
   STEP_ALL_REDUCE,
   STEP_ALL_GATHER,
@@ -65,12 +66,12 @@ typedef enum step_kind {
 typedef enum step_travel {
   STEP_STAYS,        /* nothing */
   STEP_AROUND,       /* (n-1)/n of the bytes around a ring, to the next member */
-  STEP_AROUND_TWICE, /* twice that; if switches reduce, the bytes only once */
+  STEP_AROUND_TWICE, /* 2 (n-1)/n of the bytes; if switches reduce, the bytes once */
   STEP_ALONG,        /* all bytes along a chain; the last member sends nothing */
   STEP_PAIRS,        /* 1/n of the bytes to each other member */
-  STEP_TO_ROOT,      /* 1/n of the bytes to the root; the next one is from the root */
-  STEP_FROM_ROOT,
-  STEP_MESSAGE /* all bytes to one position */
+  STEP_TO_ROOT,      /* 1/n of the bytes to the root */
+  STEP_FROM_ROOT,    /* the root sends 1/n of the bytes to each other member */
+  STEP_MESSAGE       /* all bytes to one position */
 } step_travel;
 
 typedef struct step_algorithm step_algorithm;
@@ -82,15 +83,15 @@ typedef struct step_operation {
   bool sized;        /* takes bytes */
   const char *takes; /* its arguments, for error messages */
   step_travel travel;
-  bool parts; /* the bytes are a separate part for each member */
-  /* the call of a backend; reduce, gather and scatter: with bytes for the root alone */
+  bool parts; /* the bytes consist of one part for each member */
+  /* the call of a backend that makes it; reduce, gather and scatter also set mgrid_work.rooted */
   mgrid_call call;
   /* the operation that stands for it in a traffic text. A gather or a scatter goes through the
   ** group like a broadcast. A sendrecv in both directions uses each edge of a ring, like an
-  ** all_gather. NULL: none, as for a receive, because its send counts already */
+  ** all_gather. NULL: the operation sends nothing, or is a receive, whose send counts already */
   const char *traffic;
-  /* the algorithms of each library, ended by one without a name; the fastest counts. NULL: the
-  ** bytes go straight to their receivers */
+  /* the algorithms of each library; an element without a name ends the array. The fastest counts.
+  ** NULL: the bytes go straight to their receivers */
   const step_algorithm *nccl, *mpi;
 } step_operation;
 
@@ -114,8 +115,8 @@ void mgrid_step_lists_free(step_lists *x);
 /* ------------------------------------------------------- program.c: budgets */
 
 /* What an evaluation of all classes, a proof or a price may spend: the instructions and seconds
-** that a runtime grants a plan (mgrid_limits), and STEP_MEMORY_MAX. If the memory is exhausted, the
-** work ends, too. */
+** that a runtime grants a plan (mgrid_limits), and STEP_MEMORY_MAX. When the memory is exhausted,
+** the work counts as exhausted, too. */
 typedef struct step_budget {
   mgrid_budget work, memory; /* memory: bytes */
   const mgrid_limits *limits;
@@ -123,7 +124,7 @@ typedef struct step_budget {
 } step_budget;
 
 void mgrid_step_budget_begin(step_budget *b, const mgrid_limits *limits, const char *what);
-/* Count bytes before they are allocated. Return false if there may be no more. */
+/* Count bytes before they are allocated. Return false if the memory is exhausted. */
 bool mgrid_step_budget_hold(step_budget *b, size_t bytes);
 /* Fail with MGRID_LIMIT if the budget is exhausted: "the proof of the step takes more than 10 s of
 ** processor time". */
@@ -132,19 +133,20 @@ mgrid_status mgrid_step_budget_spent(const step_budget *b, mgrid_error *err);
 /* ----------------------------------------------------------------- programs */
 
 /* One entry of a program. Entries are stored in the order of the text; a block comes before its
-** contents. Programs are compared byte by byte, so the struct has no padding. */
+** contents. A word is the index of a text in mgrid_step.word. Programs are compared byte by byte,
+** so the struct has no padding. */
 typedef struct step_node {
   uint8_t kind; /* step_kind */
   /* all_to_all: bytes are given by position, `bytes` is their sum; STEP_WAIT: `other` is an
   ** event */
   uint8_t listed;
   uint16_t stream; /* a stream of the program */
-  int32_t slot;    /* a slot of the step: in which groups the operation runs; -1: in none */
+  int32_t slot;    /* index of a step_slot: the groups in which the operation runs; -1: none */
   uint32_t end;    /* the first entry behind this one and its contents */
   int32_t line;    /* line in the recipe; 0: not known */
-  uint32_t file;   /* the source of the recipe, a word of the step */
-  /* a word: the name of compute, alloc, free, mark; or the list of bytes by position, "4,5"; or
-  ** "" */
+  uint32_t file;   /* a word: the file of `line` */
+  /* a word: the name of a compute, alloc, free or mark; of an all_to_all the list of bytes by
+  ** position, "4,5"; else "" */
   uint32_t name;
   uint32_t type; /* a word: the type of the elements; or "" */
   /* STEP_WAIT, STEP_HOST_WAIT: the stream to wait for; STEP_WAIT with `listed`: the entry of the
@@ -164,13 +166,13 @@ typedef struct step_program {
   int64_t calls;                     /* those of them that communicate; a sendrecv counts once */
 } step_program;
 
-/* Return the family whose communicators a family uses: another one if it shares all of that one's
-** communicators, else itself. */
+/* Return the family that owns the communicators of `family`: another family, if the two share all
+** communicators, else `family` itself. */
 static inline int32_t mgrid_step_leader(const mgrid_plan *p, int32_t family) {
   return p->shares[family] >= 0 ? p->shares[family] : family;
 }
 
-/* A slot: the groups in which an operation runs. For each rank it is its nth group of a family. */
+/* A slot says in which group of a rank an operation runs: the rank's nth group of a family. */
 typedef struct step_slot {
   /* index of the family in the plan's content; nth is 0 unless the family is a cover */
   int32_t entry, nth;
@@ -190,16 +192,17 @@ typedef struct step_read {
   int32_t nth;   /* which group of the rank; of a grid: the dim */
 } step_read;
 
-/* an edge of the tree: where an answer to the question of a node leads */
+/* an edge of the tree of questions (program.c): the child to which an answer at a node leads */
 typedef struct step_edge {
-  /* child >= 0: a node; ~child: a class; node -1: the table's slot is free */
+  /* child >= 0: a node; child < 0: class ~child */
   int32_t node, child;
   int64_t value;
 } step_edge;
 
 typedef struct step_branch {
   step_read read;
-  int64_t value; /* the last answer, which led to `child`: neighbouring ranks often answer alike */
+  /* the last answer, and the child to which it led: neighbouring ranks often have equal answers */
+  int64_t value;
   int32_t child;
 } step_branch;
 
@@ -233,7 +236,7 @@ static inline const step_program *mgrid_step_of_rank(const mgrid_step *s, int64_
   return &s->program[s->class[s->of[rank]].program];
 }
 
-/* The request that mgrid_step_new gives to lua/evaluate.c. */
+/* A request to lua/evaluate.c. */
 typedef struct step_request {
   const mgrid_plan *plan;
   const char *file; /* the file of the step; NULL: the step of the recipe */
@@ -254,8 +257,8 @@ typedef struct step_writer {
   uint32_t open[STEP_DEPTH_MAX]; /* entries of the open blocks */
   bool grouped;                  /* the innermost open block is a group */
   size_t nreads, reads_room;
-  step_read *read; /* what was read, each once, in the order of the first reads */
-  int64_t *value;  /* the answers to it */
+  step_read *read; /* the questions of the step, each once, in the order in which it asked them */
+  int64_t *value;  /* the answers */
 } step_writer;
 
 mgrid_step *mgrid_step_alloc(const mgrid_plan *plan, mgrid_error *err);
@@ -270,13 +273,13 @@ step_node *mgrid_step_write(step_writer *w, step_kind kind);
 void mgrid_step_open(step_writer *w);
 void mgrid_step_close(step_writer *w);
 /* Count the operations of the program with its loops unrolled. Return p->n, or the entry at which
-** there are more than STEP_LEAVES_MAX. */
+** the count exceeds STEP_LEAVES_MAX. */
 uint32_t mgrid_step_count(step_program *p);
-/* Give the program to the step. Return its number, which is the old number if an equal program is
-** there; -1: no memory. */
+/* Move the program to the step, unless the step has an equal program. Return the number of the
+** program in the step; -1: no memory. */
 int32_t mgrid_step_keep(step_writer *w);
-/* Append the program as text for people, one entry on each line. `lines`: with the lines of the
-** recipe. */
+/* Append the program as text for people, one entry on each line. `lines`: with the file and line of
+** each entry. */
 void mgrid_step_program_text(const mgrid_step *s, const step_program *p, bool lines, mgrid_text *t);
 /* Append "all_reduce(tp)" or "recv(pp from 3)". */
 void mgrid_step_node_text(const mgrid_step *s, const step_node *n, mgrid_text *t);
@@ -285,16 +288,16 @@ const char *mgrid_step_family_of(const mgrid_step *s, const step_node *n); /* ""
 
 /* ------------------------------------------------------- program.c: classes */
 
-/* Return the answer to a question for a rank: the size of its group, -1 if it is in none, and so
-** on. */
+/* Return the answer of a rank to a question, such as the size of its group; -1: the rank has no
+** such group or coordinate. */
 int64_t mgrid_step_answer(const mgrid_plan *p, const step_read *read, int64_t rank);
-/* Note that the program which is being written reads this, and set its answer. Return false if
-** there is no memory. */
+/* Set *answer to the answer of the writer's rank, and note that its program depends on the
+** question. Return false if there is no memory. */
 bool mgrid_step_ask(step_writer *w, const step_read *read, int64_t *answer);
 /* Return the class of a rank by its answers; -1: none yet. */
 int32_t mgrid_step_find_class(mgrid_step *s, int64_t rank);
-/* Add a class for the program that was written, with what it read. MGRID_REFUSED: equal answers led
-** to another program before, so the step depends on more than it reads. */
+/* Add a class for the program that was written, with its questions and answers. MGRID_REFUSED:
+** after equal answers the step once asked other questions, so it depends on more than it reads. */
 mgrid_status mgrid_step_add_class(step_writer *w, int32_t program, mgrid_error *err);
 /* Return question i of the s->reads.n questions whose answers lead to different classes. */
 static inline const step_read *mgrid_step_read_of(const mgrid_step *s, size_t i) {
@@ -313,7 +316,8 @@ mgrid_status mgrid_step_sends(const mgrid_step *s, mgrid_text *t, mgrid_error *e
 /* A circle: a communicator described by the types of its members. Communicators with the same
 ** description are one circle. */
 typedef struct step_circle {
-  bool ordered; /* type[i] is the type of position i; else `type` has each type once */
+  /* type[i] is the type of the member at position i; else `type` has each type once */
+  bool ordered;
   int64_t size; /* members of the group */
   int32_t n;
   int32_t *type; /* [n] */
@@ -322,8 +326,9 @@ typedef struct step_circle {
 typedef struct step_type {
   int32_t class;
   int64_t first, ranks;
-  int32_t *circle;   /* [nslots]: the circle of the type's group; -1: in no group */
-  int32_t *position; /* [nslots]: position in the group if the circle is ordered; else 0 */
+  int32_t *circle; /* [nslots]: the circle of the type's group; -1: in no group */
+  /* [nslots]: the position of rank `first` in its group; of all ranks if the circle is ordered */
+  int32_t *position;
 } step_type;
 
 typedef struct step_types {
@@ -339,32 +344,35 @@ static inline const step_program *mgrid_step_of_type(const mgrid_step *s, const 
                                                      int32_t type) {
   return &s->program[s->class[t->type[type].class].program];
 }
-/* Split classes until all ranks of a type have, in each slot, members of the same types. apart[r]:
-** ranks with different values must have different types; NULL: no such condition. Each round of
-** splitting takes O(world x families). MGRID_LIMIT here and below: the budget is exhausted. */
+/* Split classes until, in each slot, the groups of all ranks of a type have members of the same
+** types. Ranks with different values in `apart` get different types; NULL: no such condition. Each
+** round of splitting takes O(world x families). MGRID_LIMIT here and below: the budget is
+** exhausted. */
 mgrid_status mgrid_step_types_of(const mgrid_step *s, const int32_t *apart, step_budget *b,
                                  step_types *out, mgrid_error *err);
 void mgrid_step_types_free(step_types *t);
 /* Set for each slot whether some program sends messages from position to position over it. */
 void mgrid_step_by_position(const mgrid_step *s, bool *slots);
-/* Return the members of the largest group in which the step has operations. */
+/* Return the size of the largest group that the step uses. */
 int64_t mgrid_step_largest(const mgrid_step *s);
-/* Return whether a group of a slot's family, in which the rank is, is its group in this slot. */
+/* The rank is a member of `group`. Return whether the slot means this group of the rank, because in
+** a cover the rank may be in several. */
 static inline bool mgrid_step_has(const mgrid_step *s, size_t slot, int64_t rank, int64_t group) {
   const mgrid_family *f = s->plan->content.entry[s->slot[slot].entry].family;
   int64_t of, position;
   return !f->overlapping
          || (f->form->locate(f, rank, s->slot[slot].nth, &of, &position) && of == group);
 }
-/* Count the memory of one number for each rank and slot. */
+/* Count the memory of an array with one number for each rank and slot. Return false if it is too
+** much. */
 bool mgrid_step_hold_slots(const mgrid_step *s, step_budget *b);
 
 /* ---------------------------------------------------------- loops.c: places */
 
 typedef enum step_rules {
   STEP_NCCL, /* operations of a stream run in order, and so do calls on one communicator */
-  /* one operation of a GPU at a time, in the order of the program: as if no SMs were free for a
-  ** second one */
+  /* a GPU executes one operation at a time, in the order of the program, as if it had no SMs for a
+  ** second kernel */
   STEP_ISSUED,
   STEP_BLOCKING /* as in MPI: each call ends before the next begins */
 } step_rules;
@@ -382,24 +390,23 @@ typedef struct step_place {
   } in[STEP_DEPTH_MAX];
 } step_place;
 
-/* Counts for each entry of a program. last: the entries before it, with loops unrolled, in the last
-** iteration of all loops around it (not set inside a group). Of each loop, leaves: the entries in
-** one iteration, with inner loops unrolled. streams: a bit for each stream that has operations in
-** the loop. */
+/* Counts for each entry of a program. Only loops have `leaves`, `streams` and `busy`. */
 typedef struct step_sizes {
+  /* entries before this entry, with loops unrolled, in the last iteration of all loops around it;
+  ** not set inside a group */
   int64_t *last;
-  int64_t *leaves; /* [n]: set for loops */
-  uint32_t *streams;
-  uint32_t *busy; /* the same, also with computes */
+  int64_t *leaves;   /* entries in one iteration of the loop, with inner loops unrolled */
+  uint32_t *streams; /* a bit for each stream on which the loop communicates or waits */
+  uint32_t *busy;    /* a bit for each stream on which it communicates, waits or computes */
 } step_sizes;
 
-/* The entries at which a cursor stops: those of one stream (-1: of all streams) that communicate or
-** wait; or those on one circle. */
+/* The entries at which a cursor stops: the calls and waits of one stream, or of all streams; or the
+** calls on one circle. */
 typedef struct step_stops {
   const step_program *program;
   const step_sizes *sizes;
   const int32_t *circle; /* the circle of each slot */
-  int32_t stream, only;  /* stream; the only circle, -1: any */
+  int32_t stream, only;  /* the stream; the circle; -1: any */
   /* with a clock the cursor also stops at computes, and at loops that the clock takes as one
   ** operation; or NULL */
   const struct step_clock *clock;
@@ -416,8 +423,8 @@ bool mgrid_step_place_stop(const step_stops *w, step_place *at, int64_t least);
 bool mgrid_step_place_next(const step_stops *w, step_place *at, int64_t least);
 /* Return the value of `at` when the entry `node` was last passed before this place. */
 int64_t mgrid_step_place_of(const step_stops *w, const step_place *at, uint32_t node);
-/* Return the first entry at or after the place that `is` accepts, in this or a later iteration; the
-** program's n: none. */
+/* From the place on, return the first entry that `is` accepts, in this or a later iteration; the
+** program's n: there is none. */
 uint32_t mgrid_step_place_find(const step_program *p, const step_place *at, mgrid_budget *budget,
                                bool (*is)(const step_program *p, uint32_t node, const void *ud),
                                const void *ud);
@@ -427,10 +434,12 @@ uint32_t mgrid_step_place_find(const step_program *p, const step_place *at, mgri
 /* A cursor: how far one stream of one type has come. */
 typedef struct step_cursor {
   int32_t type, stream; /* stream -1: all streams */
-  int32_t circle;       /* >= 0: no stream; the cursor keeps the calls on this circle in order */
-  bool creates;         /* or the host creates the communicator of this circle at its first call */
-  int32_t parts;        /* parts of its present operation that the others have not met yet */
-  bool posted;          /* its present operation has begun */
+  /* >= 0: the cursor keeps the calls on this circle in order, and is of no stream */
+  int32_t circle;
+  /* instead the cursor stands for the creation of the circle's communicator by the host */
+  bool creates;
+  int32_t parts; /* parts of the present operation that have not ended */
+  bool posted;   /* the present operation has begun */
   bool queued;
   step_place place;
 } step_cursor;
@@ -439,14 +448,14 @@ typedef struct step_post { /* an operation that waits for others */
   int32_t cursor;          /* -1: a send that has ended already */
   int32_t type;            /* the type that called it */
   uint32_t node;
-  int64_t ready; /* of a send that has ended: when its bytes have arrived */
+  int64_t ready; /* of a send that has ended: when its bytes arrive */
 } step_post;
 
 /* where operations meet: a collective on a circle, or the messages between two positions */
 typedef struct step_match {
   int32_t circle, from, to; /* from -1: a collective */
-  /* waiting: [0] collectives, or sends; [1] collectives after another one of their group, or
-  ** receives */
+  /* posts that wait: [0] collectives or sends; [1] receives, or collectives that wait for an
+  ** earlier collective of the same s:group() */
   uint32_t nposts[2];
   uint32_t first[2];  /* posts before this index have met */
   step_post *post[2]; /* [first + nposts] */
@@ -475,12 +484,12 @@ typedef struct step_executor {
   struct step_clock *clock; /* with a clock operations take time (clock.h); or NULL */
   step_budget *budget;
   bool failed;      /* out of memory */
-  step_post odd[2]; /* two calls that met and do not fit; type -1: none */
+  step_post odd[2]; /* two calls that met and cannot be one call; type -1: none */
 } step_executor;
 
-/* Execute the programs, one rank of each type, as far as they go. Under STEP_BLOCKING a send of at
-** most `eager` bytes does not wait. *done: every program reached its end and every send was
-** received. `clock`: operations take time; NULL: they take none. MGRID_LIMIT: the budget is
+/* Execute the program of one rank of each type until no operation can begin. Under STEP_BLOCKING a
+** send of at most `eager` bytes does not wait. *done: every program reached its end and every send
+** was received. `clock`: operations take time; NULL: they take none. MGRID_LIMIT: the budget is
 ** exhausted, and the error says how far all ranks came. */
 mgrid_status mgrid_step_executor_run(step_executor *m, const mgrid_step *s, const step_types *t,
                                      step_rules rules, int64_t eager, struct step_clock *clock,
@@ -488,18 +497,20 @@ mgrid_status mgrid_step_executor_run(step_executor *m, const mgrid_step *s, cons
 void mgrid_step_executor_free(step_executor *m);
 step_stops mgrid_step_executor_stops(const step_executor *m, const step_cursor *c);
 const step_program *mgrid_step_executor_program(const step_executor *m, int32_t type);
-/* Return where an entry of the cursor's type meets others; NULL: nobody has called yet. */
+/* Return the match in which an entry of the cursor meets other ranks; NULL: no rank has made such a
+** call yet. */
 const step_match *mgrid_step_executor_match(const step_executor *m, const step_cursor *c,
                                             uint32_t node);
-/* Return the cursor of the communicator's creation for which this cursor waits; -1: none. */
+/* Return the cursor of a creation (`creates`) for which cursor c waits; -1: none. */
 int32_t mgrid_step_executor_creation(const step_executor *m, const step_cursor *c);
-/* Return the cursor for which the host waits before it reaches the creation; -1: none. */
+/* Cursor c is a creation. Return the cursor for which the host waits before that creation; -1:
+** none. */
 int32_t mgrid_step_executor_host(const step_executor *m, const step_cursor *c);
 
 /* ----------------------------------------------------------- loops.c: skips */
 
-/* Called when a long loop begins a new iteration. If the state of the executor is as it was at an
-** earlier iteration, execution will repeat: skip as many repetitions as fit. */
+/* Called when a long loop begins a new iteration. If the executor is in the same state as at an
+** earlier iteration, the execution repeats: skip as many repetitions as the loops allow. */
 void mgrid_step_skip(step_executor *m);
 void mgrid_step_skips_free(struct step_skips *s);
 
@@ -510,7 +521,7 @@ typedef struct step_waiting {
   int64_t rank, waits_for; /* the rank for which it waits, -1: for none */
   int32_t program;
   uint32_t node; /* where it waits; the program's n: its program has ended */
-  bool creates;  /* it waits for the creation of that call's communicator */
+  bool creates;  /* it waits for the creation of the communicator of `node` */
 } step_waiting;
 
 enum { STEP_WAITING_MAX = 64 };  /* ranks of a counterexample */

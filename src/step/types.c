@@ -3,9 +3,9 @@
 ** types.c - split the classes of a step into types. Two ranks are of one type if they have one
 ** program, and if in each family that the step uses the members of their groups are of the same
 ** types. If messages go from position to position in a family, the types must also be in the same
-** order, and the two ranks at the same position. Classes are split until that holds, like the
-** colours of a graph (Weisfeiler and Leman 1968). inside.md says why one rank of a type then stands
-** for all.
+** order, and the two ranks at the same position. Classes are split until this holds, as the colours
+** of a graph are refined (Weisfeiler and Leman 1968). inside.md says why one rank of a type then
+** stands for all.
 */
 #include "step/step.h"
 
@@ -15,7 +15,7 @@
 /* What is known about a slot. */
 typedef struct used {
   bool ordered; /* messages go from position to position */
-  bool rivals;  /* some of its groups may use the communicator of another family */
+  bool rivals;  /* some groups may use the communicator of an earlier family */
 } used;
 
 typedef struct refining {
@@ -34,7 +34,7 @@ static const mgrid_family *types_family_of(const refining *x, size_t slot) {
   return x->plan->content.entry[x->step->slot[slot].entry].family;
 }
 
-/* Return the family whose communicator a group uses: its own, or an earlier one. */
+/* Return the family that owns the communicator of a group: the slot's family, or an earlier one. */
 static int32_t types_leader_of(const refining *x, size_t slot, int64_t group) {
   const mgrid_plan *p = x->plan;
   int32_t e = x->step->slot[slot].entry;
@@ -48,8 +48,8 @@ static int32_t types_leader_of(const refining *x, size_t slot, int64_t group) {
   return e;
 }
 
-/* A number for each rank and family is not counted. A cover may have several slots; the further
-** ones are counted. */
+/* Arrays with one number for each rank and family do not count. A cover may have several slots:
+** only the slots beyond one for each family count. */
 bool mgrid_step_hold_slots(const mgrid_step *s, step_budget *b) {
   size_t families = s->plan->content.nentries,
          more = s->nslots > families ? s->nslots - families : 0;
@@ -91,7 +91,7 @@ static bool find_used(refining *x) {
   }
   free(by_position);
 
-  /* all families with one communicator are ordered if one of them is */
+  /* if messages go by position over a communicator, all families that use it are ordered */
   for (size_t i = 0; i < x->nused && ordered; i++)
     for (size_t k = 0; k < x->nused && mgrid_spend(&x->budget->work, 1); k++) {
       int32_t a = s->slot[i].entry, b = s->slot[k].entry;
@@ -103,14 +103,14 @@ static bool find_used(refining *x) {
   return true;
 }
 
-/* Charge the budget for so many ranks, in all families. */
+/* Charge the budget for n ranks, in all slots. */
 static bool pay_ranks(const refining *x, int64_t n) {
   return mgrid_spend(&x->budget->work, 1 + n * (int64_t)x->nused / 8);
 }
 
-/* Set the first colours: from the program, from the positions in ordered families, and from the
-** leaders if families share only some communicators. If ranks may be in several groups of a family,
-** every rank gets its own colour. */
+/* Set the first colours: by the program, by the positions in ordered families, and, in families
+** that share only some communicators, by the owner of the communicator. If ranks may be in several
+** groups of a family, every rank gets its own colour. */
 static bool first_colors(refining *x, step_lists *colors) {
   int32_t *row = malloc((3 * x->nused + 3) * sizeof *row);
   bool done = row != NULL, alone = false;
@@ -142,7 +142,8 @@ static int types_by_number(const void *a, const void *b) {
   return *(const int32_t *)a < *(const int32_t *)b ? -1 : *(const int32_t *)a > *(const int32_t *)b;
 }
 
-/* Sort the numbers and drop equal ones. Return how many are left. Most groups have only a few. */
+/* Sort the numbers, drop equal ones, and return how many are left. Most groups have only a few
+** different numbers, so collect these without sorting all. */
 static size_t unique(int32_t *list, size_t n) {
   enum { FEW = 16 };
   int32_t few[FEW];
@@ -170,7 +171,7 @@ static size_t unique(int32_t *list, size_t n) {
 }
 
 /* Set the circles of all ranks in a slot from the colours of the members. A circle is a list: the
-** leader, whether it is ordered, the size, the colours. */
+** family that owns the communicator, whether the circle is ordered, its size, the colours. */
 static bool set_circles(refining *x, size_t slot, int32_t *key, step_lists *circles,
                         int32_t *members, int32_t *list) {
   const mgrid_family *f = types_family_of(x, slot);
@@ -196,7 +197,8 @@ static bool set_circles(refining *x, size_t slot, int32_t *key, step_lists *circ
   return true;
 }
 
-/* Set the circles by the colours, and return the colours that follow from them; NULL: no memory. */
+/* Set the circles from the colours. Return new colours, which differ where a colour or a circle
+** differs; NULL: no memory. */
 static int32_t *refine(refining *x, step_lists *circles, step_lists *colors, int32_t *members,
                        int32_t *list) {
   bool done = true;
@@ -217,7 +219,7 @@ static int32_t *refine(refining *x, step_lists *circles, step_lists *colors, int
   return NULL;
 }
 
-/* Write the types. The colours do not change any more, so all ranks of one colour have the same
+/* Write the types. The last round split no colour, so all ranks of one colour have the same
 ** circles. */
 static bool write_types(const refining *x, const step_lists *circles, size_t ncolors,
                         step_types *out) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
 ** evaluate.c - evaluate the step of a recipe for a plan: once for each class of ranks, each time
-** with the budget of one call. At the end it is evaluated once more for rank 0, to check that the
-** program is still the same.
+** with the budget of one call. At the end the step is evaluated once more for rank 0, to check that
+** it still makes the same program.
 */
 #include "recipe/prelude.h"
 #include "recipe/runtime.h"
@@ -66,7 +66,8 @@ static int evaluate_body(lua_State *L) {
                        : 0;
 }
 
-/* Evaluate the step for a rank. Nothing after the call allocates memory of Lua. */
+/* Evaluate the step for a rank. The code after the call allocates no memory of Lua, because nothing
+** there catches an error. */
 static mgrid_status evaluate_rank(mgrid_runtime *rt, step_writer *w, mgrid_step *s, int64_t rank,
                                   mgrid_error *err) {
   mgrid_step_writer_begin(w, s, rank);
@@ -156,8 +157,8 @@ static mgrid_status evaluate_all(mgrid_runtime *rt, step_writer *w, mgrid_step *
     if (class < 0) {
       mgrid_status status = evaluate_add_class(rt, w, s, rank, err);
       if (status) return status;
-      if (!mgrid_budget_look(&b.work, 0)) /* each class may use the instructions of one call */
-        return evaluate_give_up(s, &b, rank, err);
+      /* only the time counts here: each class may use the instructions of one call */
+      if (!mgrid_budget_look(&b.work, 0)) return evaluate_give_up(s, &b, rank, err);
       class = (int32_t)s->nclasses - 1;
     }
     s->of[rank] = class;

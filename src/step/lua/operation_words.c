@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** operation_words.c - the operations of a step as methods of s. Each checks its arguments and
-** appends an entry to the program.
+** operation_words.c - the operations of a step as methods of s. Each method checks its arguments
+** and appends an entry to the program.
 */
 #include "step/lua/step_words.h"
 
@@ -123,7 +123,7 @@ typedef struct extras {
   uint32_t type;
 } extras;
 
-/* Read the fields root and type of the table at i. */
+/* Read the fields root and type of the table at i. A root may stand there instead of the table. */
 static extras read_extras(lua_State *L, int i, step_writer *w, const step_word_group *g,
                           const step_operation *o) {
   static const char *const known[] = { "type", "root" };
@@ -177,7 +177,7 @@ static int64_t operation_check_list(lua_State *L, int i, step_writer *w, const s
 
 /* -------------------------------------------------------------- collectives */
 
-/* The upvalue is the kind. */
+/* Upvalue 1 is the step_kind. */
 static int operation_together(lua_State *L) {
   step_kind kind = (step_kind)lua_tointeger(L, lua_upvalueindex(1));
   const step_operation *o = &mgrid_step_rows[kind];
@@ -231,7 +231,7 @@ static int sendrecv(lua_State *L) {
   int64_t from = lua_isnil(L, 4) ? -1 : operation_check_position(L, 4, w, g, "sendrecv");
   int64_t bytes = whole(L, 5, "sendrecv", "bytes", STEP_BYTES_MAX);
   extras x = read_extras(L, 6, w, g, &mgrid_step_rows[STEP_SENDRECV]);
-  bool grouped = w->grouped; /* inside a group its two parts belong to that group */
+  bool grouped = w->grouped; /* inside a group the send and the receive belong to that group */
   if (!grouped) {
     check_depth(L, w);
     operation_put(L, s, w, STEP_SENDRECV);
@@ -283,9 +283,9 @@ static int loop(lua_State *L) {
   return 0;
 }
 
-/* s:again(from, to): write the entries `from` to `to` - 1 once more; return the number of entries.
-** The entries must be whole. This is for the prelude: most passes of a pipeline write the same
-** entries. */
+/* s:again(from, to): write the entries `from` to `to` - 1 once more, and return the number of
+** entries of the program. Each block among them must be complete. The prelude uses this method,
+** because most passes of a pipeline write the same entries. */
 static int again(lua_State *L) {
   step_writer *w;
   mgrid_step_lua_check(L, 1, &w);
@@ -316,7 +316,8 @@ static int again(lua_State *L) {
 
 /* ------------------------------------------------------------------ streams */
 
-/* Return the stream whose name is argument 2. If there is none, create it (`make`) or return -1. */
+/* Return the stream whose name is argument 2. If there is no such stream, create it if `make` is
+** set, else return -1. */
 static int stream_of(lua_State *L, step_writer *w, bool make) {
   step_program *p = &w->now;
   uint32_t is = name(L, 2, w, "the name of a stream");
@@ -349,9 +350,9 @@ static int on(lua_State *L) {
   return 1;
 }
 
-/* Return the stream that is argument 2; -1: it has no operations before, so there is nothing to
-** wait for, as in CUDA. But in a loop a later operation of the same iteration may be on that
-** stream, and the next iteration waits for it. */
+/* Return the stream whose name is argument 2; -1: it has no operations so far, so there is nothing
+** to wait for, as in CUDA. But in a block return the stream even without operations, because in a
+** loop a later operation may be on it, and the next iteration waits for that operation. */
 static int used_stream(lua_State *L, const step_word_step *s, step_writer *w) {
   int stream = stream_of(L, w, w->depth > 0);
   return stream >= 0 && (w->depth > 0 || s->anchor->used >> stream & 1) ? stream : -1;

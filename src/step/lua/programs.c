@@ -152,8 +152,8 @@ static int push_assumes(lua_State *L, const mgrid_step *s, const step_verdict *v
   return 1;
 }
 
-/* programs:prove(["nccl" | "mpi" [, eager]]) -> true [, the pairs that it assumes] | false,
-** verdict, the counterexample as text, the same as a list */
+/* programs:prove(["nccl" | "mpi" [, eager]]) -> true [, the assumed pairs of families] | false,
+** verdict, the counterexample as text, and as a list */
 static int programs_prove(lua_State *L) {
   const mgrid_step *s = check_step(L);
   step_rules rules = mgrid_step_lua_rules(L, 2);
@@ -174,7 +174,8 @@ static int programs_prove(lua_State *L) {
   return 4;
 }
 
-/* programs:sums() -> { families, memory } of the rank with the largest sums */
+/* programs:sums() -> { families, memory }: for each family and for memory, the largest of any
+** rank */
 static int programs_sums(lua_State *L) {
   mgrid_error e = MGRID_ERROR_INIT;
   json_t *all = mgrid_step_report(check_step(L), NULL, &e);
@@ -251,8 +252,8 @@ static int programs_of_rank(lua_State *L) {
   return 1;
 }
 
-/* programs:entry(rank, i) -> the entry with this number in the text, with its file; the number of
-** the entry behind it */
+/* programs:entry(rank, i) -> the entry with this number in the text, with its file; its field
+** `after`: the number of the first entry behind it and its contents */
 static int programs_entry(lua_State *L) {
   const mgrid_step *s = check_step(L);
   const step_program *p = programs_find(L, s, mgrid_lua_check_integer(L, 2));
@@ -272,8 +273,8 @@ static void put_class(const mgrid_step *s, int64_t rank, mgrid_text *t) {
   mgrid_step_program_text(s, mgrid_step_of_rank(s, rank), true, t);
 }
 
-/* programs:text([rank]) -> the program of a rank, one entry on each line; without a rank that of
-** the lowest rank of each class */
+/* programs:text([rank]) -> the program of a rank, one entry on each line; without a rank, the
+** program of the lowest rank of each class */
 static int programs_text(lua_State *L) {
   const mgrid_step *s = check_step(L);
   bool one = !lua_isnoneornil(L, 2);

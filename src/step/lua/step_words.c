@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
 ** step_words.c - the object s that a step gets: its operations, and the groups, members and grids
-** of the rank. They have the same fields as those of a state, and each read is noted. A member is
-** only a position in its group, which many ranks have in common. Its rank differs from group to
-** group, so it is read only if the step asks for it.
+** of the rank. These objects have the fields that the objects of a state have, and each read is
+** noted. A member is only a position in its group, which is the same for many ranks. The rank of
+** the member differs from group to group, so it is read only if the step asks for it.
 */
 #include "step/lua/step_words.h"
 
@@ -276,7 +276,7 @@ static int step_unknown(lua_State *L, const step_writer *w, const char *key) {
 }
 
 /* s.NAME: an operation, the group in a family, or a grid. The user value of the anchor is a table
-** of the results so far. */
+** that keeps these objects by name. */
 static int index_step(lua_State *L) {
   step_writer *w;
 

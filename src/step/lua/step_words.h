@@ -14,9 +14,9 @@
 #define STEP_LUA_GRID  "moongrid.StepGrid"
 #define STEP_LUA_EVENT "moongrid.StepEvent"
 
-/* The anchor of one evaluation. All objects of the evaluation have it as their user value 1. A
-** recipe may keep such objects after the evaluation; then the anchor has no writer any more, and
-** they can raise an error. */
+/* An anchor stands for one evaluation: all objects of the evaluation have it as user value 1. A
+** recipe may keep objects after the evaluation. Then their anchor has no writer, and their use
+** raises an error. */
 typedef struct step_anchor {
   step_writer *writer; /* NULL: the evaluation is over */
   uint64_t used;       /* a bit for each stream with an entry */
@@ -60,7 +60,7 @@ mgrid_status mgrid_step_lua_serve(struct mgrid_runtime *rt, void *request, mgrid
 void mgrid_step_lua_open_host(lua_State *L);
 extern const luaL_Reg mgrid_step_lua_plan_methods[];
 extern const luaL_Reg mgrid_step_lua_state_methods[];
-/* push a Programs without a step, and return the pointer to set */
+/* push a Programs; the caller sets its step through the returned pointer */
 mgrid_step **mgrid_step_lua_new(lua_State *L);
 
 /* Return the rules that the text at i names, "nccl" or "mpi"; nil: NCCL. */

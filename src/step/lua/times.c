@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** times.c - steps in time: step:price, state:run_step, and their Timeline: what each type of ranks,
-** or each rank, did when. A Timeline may have hundreds of thousands of spans, so a host gets each
+** times.c - step:price, state:run_step, and their Timeline: it says what each type of ranks, or
+** each rank, did when. A Timeline may have hundreds of thousands of spans, so a host gets each span
 ** by a call, without a table.
 */
 #include "machine/lua/machine_words.h"
@@ -93,7 +93,7 @@ static int timeline_seconds(lua_State *L) {
   return 1;
 }
 
-/* timeline:type(rank) -> its number in `types` */
+/* timeline:type(rank) -> the number of the rank's type in `types` */
 static int timeline_type(lua_State *L) {
   const step_timeline *t = timeline_check(L);
   int64_t rank = mgrid_lua_check_integer(L, 2);
@@ -259,15 +259,15 @@ int mgrid_step_lua_price(lua_State *L, const mgrid_step *s) {
 /* ===================================================================== runs */
 
 /* Return the runtime of the recipe: of the state's plan, or of the state itself; NULL: there is
-** none. It stays on the stack. */
+** none. The recipe stays on the stack. */
 static mgrid_runtime *recipe_of(lua_State *L, const mgrid_state *state) {
   mgrid_lua_push_recipe(L, 1);
   mgrid_runtime **rt = luaL_testudata(L, -1, MGRID_LUA_RECIPE);
   return rt && *rt ? *rt : mgrid_state_runtime(state);
 }
 
-/* Push the step of the State at 1: from the file at i, or of the recipe. All ranks agree on it.
-** Return NULL if they do not. */
+/* Push the step of the State at 1: from the file at i, or of the recipe. Return NULL if the ranks
+** do not all have the same step. */
 static mgrid_step *push_step(lua_State *L, int i, mgrid_error *e) {
   mgrid_lua_check_state(L, 1);
   const char *file = luaL_optstring(L, i, NULL);
@@ -301,7 +301,7 @@ static double positive(lua_State *L, const char *name, double usual) {
   return x;
 }
 
-/* Where the function of the option `compute` is. */
+/* The function of the option `compute`, and its error. */
 typedef struct working {
   lua_State *L; /* the function is at index 3 */
   mgrid_error broken;
