@@ -7,7 +7,7 @@ local M = {}
 
 function M.gcd(a, b) return b == 0 and a or M.gcd(b, a % b) end
 
--- Return whether the product of the sizes is n. It divides n, since the product might not fit an integer.
+-- Return whether the product of the sizes is n. Divide n by each size, because the product might overflow.
 function M.multiply_to(n, sizes)
   for _, size in ipairs(sizes) do
     if size < 1 or n % size ~= 0 then return false end
@@ -16,8 +16,8 @@ function M.multiply_to(n, sizes)
   return n == 1
 end
 
--- Return the divisors of `whole` nearest to n, one below and one above, as text for messages: "4 or 6"; nil if there is
--- none. fits(divisor) tells whether a divisor may be offered; without `fits` all but n may.
+-- Return the nearest divisor of `whole` below n and the nearest above n, as text for messages: "4 or 6". If there is
+-- only one, return it alone; without any, return nil. If `fits` is given, fits(divisor) must be true.
 function M.nearest(n, whole, fits)
   local below, above
   local function look_at(k)

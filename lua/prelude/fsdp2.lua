@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: MIT
 --
--- steps.fsdp2: the calls of one training step of a Llama under torch's FSDP2, with tensor parallelism as torchtitan
--- plans it. They equal the recordings of torch 2.15 (torch/distributed/fsdp/_fully_shard) in tests/golden/steps.
--- fully_shard is applied to each block, then to the whole model, whose unit has the embedding, the last norm and the
--- head.
+-- steps.fsdp2: the calls of one training step of a Llama under torch's FSDP2, with torchtitan's tensor parallelism. The
+-- calls equal those that were recorded with torch 2.15 (torch/distributed/fsdp/_fully_shard): tests/golden/steps.
+-- fully_shard makes a unit of each block, and one more unit of the other parameters: the embedding, the last norm and
+-- the head.
 
 local _, _, model = ...
 
@@ -40,8 +40,8 @@ function M.step(s, p, families, defaults, own, where)
   end
   local microbatches = model.microbatches(v, s.world // (tp * cp), 1, refuse)
 
-  -- The group over which weights are sharded has the ranks of dp_shard x cp. If the plan has no such family, the family
-  -- of the role `whole` has the same ranks if there are no replicas, and `dp_shard` if there is no cp.
+  -- Weights are sharded over the ranks of dp_shard x cp, the role `shard`. If the plan has no family for this role, the
+  -- family of the role `whole` has the same groups if there are no replicas, and that of `dp_shard` if cp is 1.
   local role = families.shard and s:has(families.shard) and "shard" or replicas == 1 and "whole" or "dp_shard"
   if role == "dp_shard" and cp > 1 then
     refuse("cp %d with %d replicas: the plan has no family of the ranks that shard; spmd_backend=partial_dtensor of "
@@ -53,7 +53,7 @@ function M.step(s, p, families, defaults, own, where)
       .. "more would do", replicas)
   end
 
-  -- Elements of a unit's parameters, each padded to whole rows on each rank: _fsdp_collectives.py, all_gather_copy_in.
+  -- Count a unit's elements. In `size` each matrix is padded to equal rows on all ranks: _fsdp_collectives.py.
   local function padded(list)
     local n, bare = 0, 0
     for _, matrix in ipairs(list) do
@@ -71,9 +71,9 @@ function M.step(s, p, families, defaults, own, where)
     if group "replicate" then s:all_reduce(group "replicate", unit.size * v.grad // shards) end
   end
 
-  -- torch/distributed/tensor/parallel/style.py: with sequence parallelism each region gathers and scatters, forward and
-  -- backward. Without it a matrix cut by rows sums its result in the forward pass, and each matrix cut by columns its
-  -- input's gradient in the backward pass.
+  -- torch/distributed/tensor/parallel/style.py: with sequence parallelism, attention and feed-forward each gather their
+  -- input and scatter their result, forward and backward. Without it, a matrix cut by rows sums its result in the
+  -- forward pass, and each matrix cut by columns sums the gradient of its input in the backward pass.
   local b, q = v.micro_batch, v.seq // cp
   local act, sp = b * q * h * w, v.sequence_parallel
   local function enter() if tensor and sp then s:all_gather(tensor, act) end end
@@ -84,14 +84,14 @@ function M.step(s, p, families, defaults, own, where)
     s:loop(matrices, function() s:all_reduce(tensor, act) end)
   end
   local function norm_back() if tensor and sp then s:all_reduce(tensor, h * 4) end end
-  local keys_values = b * q * v.keys_values // tp * w -- bytes sent around cp, which is not recorded
+  local keys_values = b * q * v.keys_values // tp * w -- bytes sent around cp; no recording has these messages
   local cost = model.costs(v, tp, sp and tp or 1, b * q)
   local flops, kept, again = cost.layer(3, ffn), cost.kept(v.recompute), 0
   if v.recompute == "full" then
     again = flops
   elseif v.recompute == "selective" then
-    -- torchtitan's distributed/activation_checkpoint.py, SelectiveAC: every second product is made again, k, wo and w3;
-    -- the input of a block, attention and the other products, q, v, w1 and w2, are kept
+    -- torchtitan's distributed/activation_checkpoint.py, SelectiveAC: the backward pass computes every second product
+    -- again (k, wo and w3). The input of a block, attention and the other products (q, v, w1 and w2) are kept.
     again = 2 * b * q * h * (kv + v.queries + ffn) // (v.fp8 and 2 or 1)
     kept = 2 * b * q * (2 * h + 2 * v.queries + kv + ffn)
   end
@@ -117,7 +117,7 @@ function M.step(s, p, families, defaults, own, where)
     s:compute { name = "head", flops = 2 * cost.head }
     enter_back(1)
     local function one(next)
-      if next then ahead() end -- before this block's gradients are reduced: _fsdp_param_group.py, _backward_prefetch
+      if next then ahead() end -- gather the next block first: _fsdp_param_group.py, _backward_prefetch
       if again > 0 then s:compute { name = "recompute", flops = again } end
       s:compute { name = "backward", flops = 2 * flops }
       model.around_ring(s, group "cp", 2 * keys_values)
@@ -140,7 +140,7 @@ function M.step(s, p, families, defaults, own, where)
   model.hold(s, held * 4, held * v.grad, held * 8)
   s:loop(microbatches, function() forward() backward() end)
   s:mark "optimizer"
-  if v.clip and over then s:all_reduce(over, 4 * (9 * v.layers + 3)) end -- a norm a parameter: clip_grad_norm_
+  if v.clip and over then s:all_reduce(over, 4 * (9 * v.layers + 3)) end -- a norm of each parameter: clip_grad_norm_
   s:compute { name = "optimizer", bytes = held * 12 }
 end
 

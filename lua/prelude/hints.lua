@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: MIT
 --
--- Hints for people who usually write another language: they are added to Lua's errors, and say what to type. This file
--- is loaded at the first error. If the meaning of an error is not certain there is no hint, because a wrong one is
--- worse than none. nearest(name, list) returns the name in a list that was probably meant.
+-- Hints that are added to Lua's errors: they tell people who usually write another language what to type in Lua. This
+-- file is loaded at the first error. If the meaning of an error is not certain there is no hint, because a wrong hint
+-- is worse than no hint. nearest(name, list) returns the name in a list that was probably meant.
 
 local nearest = ...
-local find, match, gsub = string.find, string.match, string.gsub -- the strings of recipes have no patterns
+local find, match, gsub = string.find, string.match, string.gsub -- this Lua state has no s:find(pattern)
 local M = {}
 
 -- Names ------------------------------------------------------------------------
@@ -107,7 +107,7 @@ local words = {
 -- Return what to write instead of a global that recipes do not have.
 function M.global(name) return names[name] end
 
--- How to go through the contents of values that are not lists, by their types.
+-- How to write a loop over the contents of a value, by its type.
 local walks = {
   table = "write for i, x in ipairs(list) do, or for name, x in pairs(table) do",
   World = "write for i = 0, world.size - 1 do; world:rank(i) is a rank",
@@ -141,7 +141,7 @@ local kinds = { -- of parameters
   path = "file", dict = "table", array = "list",
 }
 
-local said = { -- parts of messages
+local said = { -- { a pattern of a message, the hint }
   { "nil value %(local 't'%)", "t = topology(world) makes a topology; in a recipe with a base, "
     .. "the third argument of build is the topology of the base" },
   { "nil value %(local 'p'%)", build },
@@ -167,14 +167,14 @@ local said = { -- parts of messages
   { "compare number with string", as_number }, { "compare string with number", as_number },
 }
 
--- For a field that is nil: return "'p' has 'batch'" if one of the given tables (each with its name before it) has a
--- similar field.
+-- Return a hint about a field that is nil, "'p' has 'batch'", if a given table has a field with a similar name. The
+-- arguments after `field` are pairs of a table's name and the table.
 local function nearly(field, name, fields, ...)
   if not name then return nil end
   local known, n = {}, 0
   for key in next, fields do
     n = n + 1
-    if n > 32 then return nearly(field, ...) end -- a search at each of many errors would take long
+    if n > 32 then return nearly(field, ...) end -- a search in large tables would slow a recipe with many errors
     known[#known + 1] = type(key) == "string" and key or nil
   end
   table.sort(known)
@@ -183,8 +183,8 @@ local function nearly(field, name, fields, ...)
   return nearly(field, ...)
 end
 
--- Return the message of an error with a hint. `how` is the namewhat of the function that raised it (debug.getinfo); the
--- other arguments are the names and tables of its first locals.
+-- Return the message of an error with a hint. `how` is the field namewhat (debug.getinfo) of the function that raised
+-- the error. The other arguments are the names and tables of this function's first locals.
 function M.message(message, how, ...)
   if #message > 1000 then return message end
   local before, type_name = match(message, "^(.*)attempt to call a (%S+) value %(for iterator 'for iterator'%)$")
@@ -204,9 +204,9 @@ end
 
 -- Texts that Lua's parser refuses ------------------------------------------------
 
--- Patterns of lines that are not Lua, and what to write. They match a line without its comment, with only letters
--- inside its texts, and with a ` before the token that the parser refuses. In the hint %1 stands for the capture.
--- If a row has `words` instead of a hint, the hint is words[capture].
+-- Patterns of lines that are not Lua, and what to write instead. Before a line is matched, bare() changes it, and a `
+-- is put before the token that the parser refuses. In a hint, %1 stands for the capture of the pattern. If a row has
+-- `words` instead of a hint, the hint is words[capture].
 local slashes = "write -- for //, to begin a comment"
 local lines = {
   { "`#", "write -- for #, to begin a comment" },
@@ -248,7 +248,7 @@ local lines = {
   { "[\"']`[.:]", 'write ("a"):upper(), with parentheses around the text' },
 }
 
--- Return a line without its comment, and with only letters inside its texts. All characters keep their columns.
+-- Remove the comment of a line, and replace punctuation inside its strings by _, so that all columns stay the same.
 local function bare(line)
   local plain = gsub(gsub(line, "\\[\\\"']", "__"), "([\"'])(.-)%1",
     function(quote, s) return quote .. gsub(s, "[^%w_]", "_") .. quote end)
@@ -264,14 +264,14 @@ local function by_pattern(line)
   end
 end
 
--- Return the hint for an operator in the line; with a column, only for the operator at this column.
+-- Return the hint for the first operator in the line that has a hint. With `column`, look only at the operator there.
 local function by_operator(line, column)
   for from, operator, to in string.gmatch(line, "()([!&|<>=*+/?@\\.%%-]+)()") do
     if names[operator] and (not column or (from <= column and column < to)) then return names[operator] end
   end
 end
 
--- Return the hint for the word before the token, if this word begins a statement, or for the token.
+-- Return the hint for the token `is` or `to`, or for the word before the token if this word begins a statement.
 local function by_word(before, rest)
   local token, start, word = match(rest, "^%a+"), match(before, "^(.-)([%a_][%w_]*)%s*$")
   if token == "is" then return 'write == instead of "is"' end
@@ -281,7 +281,7 @@ local function by_word(before, rest)
   return begins and (find(rest, "^[%a_][%w_]*%s*=[^=]") and new_name or words[word]) or nil
 end
 
--- Return a hint from the line before, for a token that begins a line or follows an `end`.
+-- Return a hint about the line before a token that begins its line or follows an `end`.
 local function by_line_before(line, head, rest, message)
   if not find(line, "[%w_)%]}\"']%s*$") then return nil end -- the line before is not complete
   if find(rest, "^[,)}]") and find(head .. rest, "^%s*e?n?d?%s*[,)}]") then
@@ -289,17 +289,17 @@ local function by_line_before(line, head, rest, message)
   end
   local second = match(line, "//%s+%a+%s+(%a+)%s*$") -- "a // b and" has a division, not a comment
   if second and not find(" and or then do else end ", " " .. second .. " ", 1, true) then return slashes end
-  if not find(head, "^%s*$") or find(rest, "^e[nl][ds]") or find(rest, "^until") then return nil end -- end, else
+  if not find(head, "^%s*$") or find(rest, "^e[nl][ds]") or find(rest, "^until") then return nil end -- a block ends
   if find(rest, "^[%a_]") and find(line, "^%s*return%f[%W]") then return "return is the last statement of its block" end
   if find(rest, "^[%a_][%w_]*%s*=") and find(message, "'}' expected", 1, true) then
     return "write a comma at the end of the line before"
   end
 end
 
--- Return a hint for a missing `end` or `}`: an `else if`, which opens a block of its own, or the first brace that is
--- not closed.
+-- Return a hint for a missing `end` or `}`. Look for an `else if`, which opens a block of its own, else for the first
+-- brace that is not closed.
 local function by_end(source, message)
-  local number, open = 0, {} -- open: the lines of the braces
+  local number, open = 0, {} -- open: the line numbers of open braces
   for line in string.gmatch(source .. "\n", "([^\n]*)\n") do
     number = number + 1
     local plain = bare(line)
@@ -310,12 +310,12 @@ local function by_end(source, message)
       if brace == "{" then open[#open + 1] = number else open[#open] = nil end
     end
   end
-  local named = find(message, "(to close ", 1, true) -- Lua names the line
+  local named = find(message, "(to close ", 1, true) -- the message has the line already
   return open[1] and not named and ("write } to close the { of line %d"):format(open[1])
 end
 
--- Parse the text again, a letter at a time, to find where the parser stops. Return the part of the line before the
--- token, the rest of the line, and the last line before it that is not blank.
+-- Parse the text again, a byte at a time, to find where the parser stops. Return three parts of the text: the token's
+-- line before the token, this line from the token on, and the last line before this line that is not blank.
 local function stop(source, token, message)
   local at, from, written, before = 0, 1, false, ""
   local _, why = load(function()
@@ -328,19 +328,19 @@ local function stop(source, token, message)
     written = written or find(letter, "%S") ~= nil
     return letter
   end, "=")
-  local first = at - #token -- the parser has read one letter after the token
+  local first = at - #token -- the parser has read one byte after the token
   if not why or message:sub(-#why) ~= why or first < from or source:sub(first, at - 1) ~= token then return nil end
   return source:sub(from, first - 1), match(source, "^[^\n]*", first), before
 end
 
--- Return the message of the parser about a text with a hint, and the line of the text with a caret below the token.
+-- Return the parser's message with a hint, and the line of the text where it stopped, with a caret below the token.
 function M.syntax(message, source)
   local token, hint = match(message, " near '(.*)'$"), nil
   if not token then
     hint = find(message, "near <eof>$") and by_end(source, message)
     return hint and message .. "; " .. hint or message, ""
   end
-  token = gsub(token, "^<\\(%d+)>$", string.char) -- a letter that Lua does not know
+  token = gsub(token, "^<\\(%d+)>$", string.char) -- Lua writes an unknown byte as <\226>
   local before, rest, last = stop(source, token, message)
   if not before then return message, "" end
   if #before + #rest < 500 then -- the time to match grows with the square of the length

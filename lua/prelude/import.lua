@@ -1,13 +1,13 @@
 -- SPDX-License-Identifier: MIT
 --
 -- recipe.import "./helpers.lua": return the functions of a file that several recipes of a folder share. The file runs
--- once, under the rules of recipe files: in their sandbox, and at or below the folder of the recipe that the host
--- loaded.
+-- once, in the sandbox of recipe files. It must be in the folder of the recipe that the host loaded, or in a folder
+-- below.
 
 local core, shared = ...
-local imported = {} -- by path: { the functions, the hash of the text with those of its own imports }
+local imported = {} -- key of a file -> { functions, text = a hash of its text and imports, called }
 
--- Run the file as a recipe file: paths in it are relative to it.
+-- Run the file, or return the result of its first run. Paths in the file are relative to its folder.
 local function run(name, running, where)
   local path, chunk, key, text, _, called = core.load(name, running[#running].path)
   if imported[key] then return imported[key] end
@@ -43,7 +43,7 @@ return function(name, running, where)
       .. shared.show(name))
   end
   local got = run(name, running, where)
-  file.text = file.text * 31 + got.text -- ranks compare it together with the hash of the recipe
+  file.text = file.text * 31 + got.text -- so ranks compare the texts of imported files, too
   file.called = shared.joined(file.called, got.called)
   return got.functions
 end

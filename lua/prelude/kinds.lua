@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: MIT
 --
--- The kinds of values of parameters, and of settings and arguments of the bundled policies. A kind is a table with
--- `what` (for messages: "is an integer, not 'x'") and check(value). A kind of parameters may have parse(text, of_host),
--- which reads a value from the command line, or returns nil and perhaps a reason; text(value, p), which writes a value
--- in canonical form (default: tostring); and nearest(value), which returns the nearest accepted value.
+-- The kinds of values that parameters, and the settings and arguments of bundled policies, may have. A kind is a table
+-- with `what`, its words in messages ("is an integer, not 'x'"), and check(value). A kind of parameters may also have
+-- parse(text, of_host), which reads a value from text, or returns nil and perhaps a reason; text(value, p), which
+-- writes a value in canonical form (default: tostring); and nearest(value), which returns the nearest accepted value.
 
 local core, shared = ...
 local is_list = shared.is_list
@@ -50,7 +50,7 @@ end
 
 local function text_of_table(v, p) return next(v) == nil and "{}" or core.encode(v, p) end
 
--- Return whether v is a text such as tp-dp-pp, or one name.
+-- Return whether v is a text of different names with '-' between, as tp-dp-pp.
 local function is_order(v)
   if type(v) ~= "string" or not string.find(v, "^[%a_][%w_-]*$") then return false end
   local seen = {}
@@ -61,7 +61,7 @@ local function is_order(v)
   return true
 end
 
--- Return the names in a text: tp-dp, tp,dp, or a JSON list.
+-- Return the names in a text, which is written as tp-dp, as tp,dp or as a JSON list.
 local function names_of(text)
   if string.find(text, "^%[") then return core.decode(text) end
   local list = {}
@@ -103,7 +103,7 @@ local function text_of_choices(list)
   return table.concat(texts, ", ")
 end
 
--- The kinds of parameters, param.KIND. Their functions also get the declaration p, which may have `choices`.
+-- The kinds of parameters, param.KIND. The last argument of their functions is p, the declaration of the parameter.
 local declared = {
   size = {
     what = "a size (an integer of 1 or more)",
@@ -126,12 +126,12 @@ local declared = {
   },
   flag = {
     what = "true or false",
-    written = "true or false (also 1 or 0)", -- as text
+    written = "true or false (also 1 or 0)", -- for a value given as text
     parse = function(text) return ({ ["true"] = true, ["1"] = true, ["false"] = false, ["0"] = false })[text] end,
     check = function(v) return type(v) == "boolean" end,
   },
   text = { what = "text", parse = function(text) return text end, check = is_text },
-  order = { -- of dims; `choices` are the candidates of a search, other orders are allowed, too
+  order = { -- of dims; a search tries its `choices`, but other orders are allowed, too
     what = "an order of names with '-' between, each once, as tp-dp-pp",
     parse = function(text) return text end,
     check = is_order,
@@ -174,7 +174,7 @@ local declared = {
     check = is_table,
     text = text_of_table,
   },
-  file = { -- the plan has the contents of the file; only the caller, not a recipe, can name one
+  file = { -- the plan gets the file's contents; only the host, not a recipe, can name a file
     what = "a table by name, or the path of a JSON or YAML file with one",
     parse = function(text, of_host)
       if string.find(text, "^%s*{") or not of_host then return core.decode(text) end

@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: MIT
 --
--- Return the words in a Lua program outside of its strings and comments, as a set, { name = true }.
+-- Return the words of a Lua program, without those in its strings and comments, as a set, { name = true }.
 
 local text = ...
 local words, at = {}, 1
 
--- Return the end of a long string, [[ ... ]], that begins at a position, or nil.
+-- If a long string, [[ ... ]], begins at `from`, return the position of its last byte, else nil.
 local function long_bracket(from)
   local level = string.match(text, "^%[(=*)%[", from)
   if not level then return nil end

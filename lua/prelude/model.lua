@@ -13,7 +13,7 @@ local M = { gcd = arithmetic.gcd }
 
 local bytes_of = { fp8 = 1, bf16 = 2, fp16 = 2, fp32 = 4 }
 
--- Return a table that has each word of a text under the word itself.
+-- Return { a = "a", b = "b" } for the text "a b".
 function M.words(text)
   local all = {}
   for word in string.gmatch(text, "%S+") do all[word] = word end
@@ -22,8 +22,8 @@ end
 local types = M.words "fp8 bf16 fp16 fp32"
 local common = { hidden = 4096, heads = 32, vocab = 51200, seq = 2048, micro_batch = 1, weight_type = "bf16" }
 
--- Return the values of a step's parameters (the given one, else the recipe's default, else the usual value), and a
--- function that refuses a value. `kinds` has the allowed values of texts, and the meaning of each.
+-- Return a table with the values of a step's parameters, and a function that raises an error. A value is the given
+-- value, else the recipe's default, else the usual value. kinds[parameter] maps each accepted text to its meaning.
 function M.read(name, p, defaults, own, usual, kinds, where)
   local v, known = {}, shared.joined({ weight_type = types, grad_type = types }, kinds)
   usual = shared.joined(common, usual)
@@ -41,12 +41,12 @@ function M.read(name, p, defaults, own, usual, kinds, where)
   v.kv, v.width, v.grad = v.kv_heads or v.heads, bytes_of[v.weight_type], bytes_of[v.grad_type or "fp32"]
   if v.causal == nil then v.causal = true end
   v.ffn, v.head = v.ffn or 4 * v.hidden, v.head_dim or v.hidden // v.heads
-  v.queries, v.keys_values = v.heads * v.head, 2 * v.kv * v.head -- elements for each token
+  v.queries, v.keys_values = v.heads * v.head, 2 * v.kv * v.head -- elements of a token
   return v, refuse
 end
 
--- Return two functions that take a role: one returns its group, or nil if there is none or it has only this rank, since
--- then nothing is sent; the other returns the size of the group.
+-- Return two functions of a role. The first returns the role's group, or nil if there is no group or if it has only
+-- this rank, because then nothing is sent. The second returns the size of the group, or 1 if there is no group.
 function M.groups(s, families)
   local groups, sizes = {}, {}
   local function find(role)
@@ -61,7 +61,7 @@ function M.groups(s, families)
   return function(role) find(role) return groups[role] end, function(role) find(role) return sizes[role] end
 end
 
--- Refuse an n that, with `plus`, cannot be cut evenly.
+-- Refuse n if n + plus is not a multiple of `of`. In the message, `words` says what `of` is.
 function M.multiple(refuse, what, n, of, words, plus)
   local more = plus or 0
   local below = (n + more) // of * of - more
@@ -71,8 +71,8 @@ function M.multiple(refuse, what, n, of, words, plus)
   end
 end
 
--- Refuse sizes that would divide a word of the vocabulary or a head between ranks. Heads of queries are cut evenly; a
--- head of keys and values is on one rank, or with `copies` on several.
+-- Refuse sizes if tp does not divide the vocabulary, the heads of queries, and the heads of keys and values. With
+-- `copies`, tp may be a multiple of the heads of keys and values, because several ranks may have a copy of a head.
 function M.check(v, tp, refuse, copies)
   local heads, kv, hidden = v.heads, v.kv_heads, v.hidden
   local function suits(n) return n % tp == 0 and n % (kv or 1) == 0 end
@@ -93,7 +93,7 @@ function M.check(v, tp, refuse, copies)
   end
 end
 
--- Refuse a global batch that replicas and microbatches do not divide evenly. Return the microbatches of a replica.
+-- Return the number of microbatches of a replica. Refuse a global batch if the number is not whole.
 function M.microbatches(v, replicas, stages, refuse, rounds)
   local each, words = replicas * v.micro_batch, "replicas x micro_batch"
   local samples = v.global_batch or 4 * stages * each
@@ -101,21 +101,21 @@ function M.microbatches(v, replicas, stages, refuse, rounds)
   return samples // each
 end
 
--- Return the costs of a microbatch of `tokens` on a rank, divided by tp, and by `cut` where activations are cut:
--- layer(matrices, width), the flops of a layer's forward pass, whose feed-forward has so many matrices of this width
--- [M]; core, the flops of attention among the tokens; head, those of the output; joined, those of the matrix that joins
--- a state and the next token for multi-token prediction; kept(recompute), the bytes of a layer's activations in 16
--- bits; traffic, the bytes of writing and reading each of them once; logits, the bytes of the logits. The bytes follow
--- [K, equations 1 to 4] without the scores, which fused attention does not store (Dao and others 2022, arXiv
--- 2205.14135); ffn and logits follow Megatron-LM's training/theoretical_memory_usage.py.
+-- Return the costs of a microbatch of `tokens` on one of tp ranks, of which `cut` share the activations of a layer.
+-- Flops: layer(matrices, width), a layer forward, with so many matrices of this width in its feed-forward [M]; core,
+-- attention among tokens; head, the output; joined, the matrix that joins a state with the next token (multi-token
+-- prediction). Bytes: kept(recompute), a layer's activations in 16 bits; traffic, to write and read each activation
+-- once; logits. The bytes follow [K, equations 1 to 4] without the scores of attention, which fused attention does not
+-- store (Dao and others 2022, arXiv 2205.14135). Those of the feed-forward and the logits follow Megatron-LM's
+-- training/theoretical_memory_usage.py.
 function M.costs(v, tp, cut, tokens)
   local h, sbh = v.hidden, tokens * v.hidden
   local projections = h * (2 * v.queries + v.keys_values)
-  local per_pair = 2 * v.queries + 2 * v.queries -- flops of a query and key: product, and that with values
+  local per_pair = 2 * v.queries + 2 * v.queries -- flops: a query with a key, then the score with a value
   if v.latent then
     projections, per_pair = h * v.heads * v.latent.value, 2 * v.heads * (v.latent.query + v.latent.value)
     for _, up in ipairs(v.latent.ups) do projections = projections + up.size end
-    local times = v.latent.is_cut and 1 or tp // cut -- without sequence parallelism each rank makes all that is narrow
+    local times = v.latent.is_cut and 1 or tp // cut -- without sequence parallelism each rank makes all latents
     for _, down in ipairs(v.latent.downs) do projections = projections + times * down.size end
   end
   local inner = 8 * sbh + 4 * tokens * v.ffn
@@ -130,7 +130,7 @@ function M.costs(v, tp, cut, tokens)
   return cost
 end
 
--- Send keys and values of this many bytes around a ring of cp, if there is one [R].
+-- Send `bytes` of keys and values around the ring of cp [R]; if there is no ring, send nothing.
 function M.around_ring(s, ring, bytes)
   if ring then
     s:loop(ring.size - 1, function() s:sendrecv(ring, ring:next "wrap", ring:prev "wrap", bytes) end)
@@ -144,8 +144,8 @@ function M.hold(s, weights, gradients, optimizer)
   s:alloc("optimizer", optimizer)
 end
 
--- Return once(key, body, ...), which calls body(...) the first time that it gets a key, and later writes the entries of
--- that call again.
+-- Return a function once(key, body, ...). With a new key it calls body(...). With a key that it had before, it adds the
+-- entries of that first call to the step again.
 function M.once(s)
   local from, to = {}, {}
   return function(key, body, ...)
@@ -156,9 +156,9 @@ function M.once(s)
   end
 end
 
--- Call body(k) for k from `from` to `to`. Rounds that make the same calls become loops; those in the sorted list
--- `apart` stand alone. alike(k) returns a key, which is equal for equal rounds, and the next k whose key may differ;
--- keys repeat after `period` rounds. Without alike all rounds are equal.
+-- Call body(k) for each round k from `from` to `to`. Consecutive rounds that make the same calls become one loop, but
+-- rounds in the sorted list `apart` stand alone. alike(k) returns the round's key (equal rounds have equal keys), and
+-- the next round whose key may differ. Keys repeat after `period` rounds. Without `alike`, all rounds are equal.
 function M.each(s, from, to, apart, body, alike, period)
   local function loops(k, last)
     local key, next = nil, last + 1

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
 -- Options of families that are given among the recipe's parameters: ["tp.max_ctas"] = 8, or for several families
--- ["*.timeout"] = 600. Fields of NCCL are named without `nccl`. This file is loaded only if there are such options.
+-- ["*.timeout"] = 600. Fields of `nccl` have no prefix. This file is loaded only if there are such options.
 
 local core, shared = ...
 local sorted_pairs, fits = shared.sorted_pairs, shared.fits
@@ -17,8 +17,8 @@ local function families_of(t, meant, what)
   return chosen
 end
 
--- Apply the options on top of the recipe's own, in the order of their names. A * sorts before letters, so an option of
--- one family overrides one of several families.
+-- Apply the options on top of the recipe's own, in the order of their names. A * sorts before letters, so an option for
+-- one family overrides the same option for several families.
 return function(t, given)
   for name, value in sorted_pairs(given) do
     local what = "option '" .. name .. "': "

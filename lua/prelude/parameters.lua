@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- The declarations of a recipe, and their values: the parameters of its plans, the settings that a host switches while
--- it runs, and the arguments of its queries. Each of the three is a list of `param.KIND(default, doc, aliases...)`.
+-- What a recipe declares with `param.KIND(default, doc, aliases...)`, and the values: the parameters of its plans, the
+-- settings that a host switches while a job runs, and the arguments of its queries.
 
 local core, shared, made = ...
 local kinds = made.declared
@@ -9,7 +9,7 @@ local sorted_pairs, is_list, show, word = shared.sorted_pairs, shared.is_list, s
 
 local serial = 0 -- counts declarations, to list parameters in the order written
 
-local is_param, none = {}, {} -- the mark of a declaration; no aliases, as most have
+local is_param, none = {}, {} -- the mark of declarations; the list of aliases if there are none
 
 local function declare(kind, default, doc, ...)
   if doc ~= nil and type(doc) ~= "string" then
@@ -23,7 +23,7 @@ local function declare(kind, default, doc, ...)
   }
 end
 
--- Return whether a declaration is unchanged since param.KIND made it; a recipe may have changed the table.
+-- Return whether a declaration is still valid: a recipe may have changed the table that param.KIND returned.
 local function is_sound(p)
   local kind, aliases = kinds[p.kind], p.aliases
   if not kind or math.type(p.serial) ~= "integer" then return false end
@@ -49,7 +49,7 @@ for kind in pairs(kinds) do
   end
 end
 
--- param.order(default or { candidates }, ...), param.choice({ choices }, ...): the first one is the default.
+-- param.order(default or { candidates }, ...), param.choice({ choices }, ...): the first of a list is the default.
 for _, kind in ipairs({ "order", "choice" }) do
   local plain = declaring[kind]
   declaring[kind] = function(first, ...)
@@ -87,15 +87,15 @@ local function kind_of(value)
   return math.type(value) == "integer" and "integer" or type(value) == "number" and "number" or nil
 end
 
--- The field of a recipe with the declarations, by the word for a declaration in messages.
+-- The word for a declaration in messages -> the field of a recipe that has these declarations.
 local field_of = { parameter = "params", setting = "settings", argument = "arguments" }
 
--- Turn {name = default or param.KIND(...)} into a list of parameters: first those made by param.KIND in the order of
--- their lines, then the plain defaults by name. A plain default for a parameter of the base, under any of its names,
--- changes only the default. `bundled`: skip the check that param.KIND's results are unchanged.
+-- Turn {name = default or param.KIND(...)} into a list of declarations. Those of param.KIND come first, in the order of
+-- their calls, then the plain defaults, sorted by name. A plain default under any name of a parameter of the base
+-- changes only the default of this parameter. For `bundled` recipes, skip the check that declarations are valid.
 local function list_of(what, table_, where, bundled, base)
-  local list, declared = {}, {} -- declared: serial -> a parameter, or a list of those that use one declaration
-  local changed = {} -- name of a parameter -> the name written here
+  local list, declared = {}, {} -- declared: serial -> a parameter, or a list if several share a declaration
+  local changed = {} -- full name of a parameter -> the name that the recipe uses for it
   for name, value in sorted_pairs(table_) do
     if type(name) ~= "string" then
       core.raise_at(where, string.format("%s are by name; a key is a %s", field_of[what], type(name)))
@@ -144,7 +144,7 @@ local function list_of(what, table_, where, bundled, base)
   return table.move(list, 1, #list, #all + 1, all)
 end
 
--- Return the base's parameters, then the recipe's own; a parameter of the recipe replaces the base's of the same name.
+-- Return the base's parameters, then the recipe's own. If both have a name, the recipe's parameter replaces the base's.
 local function merge(base, own)
   local list, index = {}, {}
   for _, from in ipairs({ base, own }) do
@@ -183,7 +183,7 @@ local function declared_in(what, base, own, where, bundled)
   return self
 end
 
--- Return the value if it is of the kind of p, else refuse it. `given` is its text as written.
+-- Return the value if it is of the kind of p, else refuse it. `given` is the value before it was read from text.
 local function checked(what, p, value, given)
   local kind = kinds[p.kind]
   if value == nil or not kind.check(value, p) then
@@ -195,7 +195,7 @@ local function checked(what, p, value, given)
   return value
 end
 
--- Return the value of a parameter, which may be given as text. of_host: the host gave it.
+-- Return the value of a parameter, which may be given as text. of_host: the host gave the value, and not a recipe.
 local function value_of(p, given, of_host)
   local value, why = given, nil
   if type(given) == "string" and p.kind ~= "text" then value, why = kinds[p.kind].parse(given, of_host, p) end
@@ -211,11 +211,11 @@ local function copy(value)
 end
 
 local views = setmetatable({}, { __mode = "k" }) -- `p` of a build, query or policy -> its values
-local reads = setmetatable({}, { __mode = "k" }) -- the same -> the names read through it, or through views made from it
+local reads = setmetatable({}, { __mode = "k" }) -- such a `p` -> the names read through it, or through a view of it
 
--- Make the `p` of build, queries and policies, or the `set` of queries: the values by name, read-only; an unknown name
--- is an error. Each view has its own copies of tables, because a recipe may change them. `read` has the names that were
--- read in the view from which this one is made.
+-- Make a view: the `p` of build, queries and policies, or the `set` of queries. A view is a read-only table of the
+-- values by name, in which an unknown name is an error. It has its own copies of values that are tables, because a
+-- recipe may change them. A view that is made from another view shares `read`, the set of the names that were read.
 local function view(self, values, read)
   local own = {}
   read = read or {}
@@ -257,10 +257,10 @@ local function with_defaults(self, values)
   return values
 end
 
--- Return the values of all parameters. `given` is name -> value or text; or the `p` of another recipe, which may have
--- other names.
+-- Return the values of all parameters. `given` is a table, name -> value or text; or the `p` of another recipe, of
+-- which only the names that this recipe knows are used.
 local function values_of(self, given, of_host)
-  local of_view = views[given] -- does not count as reading
+  local of_view = views[given] -- past the view, so that no name counts as read
   local values, from = {}, {}
   for name, value in sorted_pairs(of_view or given) do
     local p = self.by_name[name]
@@ -280,10 +280,10 @@ local function values_of(self, given, of_host)
 end
 
 local function resolve(self, given, of_host) return view(self, values_of(self, given, of_host), reads[given]) end
-local function inside(p) return views[p], reads[p] end -- does not count as reading
+local function inside(p) return views[p], reads[p] end -- past the view, so that no name counts as read
 
--- Make `p` from the parameters of a state's plan, in which they are text. They are parsed once for each plan, and
--- cached by its digest. The cache holds the last few plans, to bound memory.
+-- Make `p` from the parameters of a state's plan, where they are texts. Parse them once for each plan, and cache the
+-- values by the plan's digest. When the cache has MOST plans, empty it, to bound memory.
 local MOST = 16
 
 local function resolve_plan(self, state)
@@ -297,8 +297,8 @@ local function resolve_plan(self, state)
   return view(self, values)
 end
 
--- Return the full name of a setting or an argument, and its value, after a check of its kind. A nil value means the
--- default.
+-- Return the full name of a setting or an argument, and the value, which must be of the declared kind. A value of nil
+-- stands for the default.
 local function value_for(self, name, value)
   local p = self.by_name[name]
   if not p then core.unknown(self.what, name, self.names, self.where) end

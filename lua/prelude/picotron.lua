@@ -7,10 +7,10 @@ local _, _, model, run_pipeline, arithmetic = ...
 
 local kinds = { schedule = { ["1f1b"] = "1f1b", gpipe = "gpipe", afab = "gpipe" } }
 local usual = { schedule = "1f1b" }
-local cap = 25 * 1024 * 1024 // 4 -- elements of a bucket: data_parallel/data_parallel.py
+local cap = 25 * 1024 * 1024 // 4 -- limit of a bucket's elements: data_parallel/data_parallel.py
 
--- The backward pass of a layer: the gradients of its parameters (norms 1 and 2, q, k, v, out, up, gate, down), sums
--- over tp, and the ring of cp.
+-- The order of events in the backward pass of a layer. A number is the gradient of a parameter, by its index in norm 1,
+-- norm 2, q, k, v, out, up, gate, down; "sum" is a sum over tp, and "ring" stands for the messages around cp.
 local layer_back = { 9, 7, "sum", 8, "sum", 2, 6, "ring", 5, "sum", 4, "sum", 3, "sum", 1 }
 
 local M = {}
@@ -30,24 +30,24 @@ function M.step(s, p, families, defaults, own, where)
       near and "; nearest heads: " .. near or "")
   end
   v.layers = v.layers or math.max(32, pp)
-  if v.layers < pp - 1 then -- the last stage may have none
+  if v.layers < pp - 1 then -- the last stage may have no layer
     refuse("layers %d are fewer than the stages but the last, %d; nearest is %d", v.layers, pp - 1, pp - 1)
   end
   model.multiple(refuse, "ffn", ffn, tp, "tp")
   model.multiple(refuse, "seq", v.seq, cp, "cp")
   local microbatches = model.microbatches(v, dp, pp, refuse)
 
-  -- The first stages have one of the remaining layers each: pipeline_parallel.py, distribute_layers.
+  -- The first stages have one layer more if pp does not divide the layers: pipeline_parallel.py, distribute_layers.
   local stage = pp > 1 and group "pp".position or 0
   local layers = v.layers // pp + (stage < v.layers % pp and 1 or 0)
   local first, last = stage == 0, stage == pp - 1
   local b, q, kv = v.micro_batch, v.seq // cp, v.keys_values // 2
   local act, tensor, ring = b * q * h * w, group "tp", group "cp"
 
-  -- tensor_parallel/tp_communications.py: a matrix cut by rows sums its result in the forward pass, one cut by columns
-  -- its input's gradient in the backward pass.
+  -- tensor_parallel/tp_communications.py: a matrix cut by rows sums its result in the forward pass; a matrix cut by
+  -- columns sums the gradient of its input in the backward pass.
   local function sums(n) if tensor and n > 0 then s:loop(n, function() s:all_reduce(tensor, act) end) end end
-  -- context_parallel/cp_communications.py: send keys and values of all heads, in one batch, to the next rank.
+  -- context_parallel/cp_communications.py: send the keys and values of all heads, as one batch, to the next rank.
   local function around_ring(n)
     if not ring then return end
     s:loop(n, function()
@@ -58,7 +58,7 @@ function M.step(s, p, families, defaults, own, where)
   end
 
   -- Buckets of gradients are filled in the order of parameters: data_parallel/bucket.py. of[unit][i] is the bucket of
-  -- the unit's i-th parameter; the units are the embedding (0), the layers and the end.
+  -- the unit's i-th parameter; unit 0 is the embedding, the next are the layers, the last is norm and head.
   local buckets, held, of, waiting = {}, 0, {}, 0
   local function add(unit, ...)
     of[unit] = {}
@@ -82,7 +82,7 @@ function M.step(s, p, families, defaults, own, where)
     sums(waiting)
     waiting = 0
   end
-  -- The gradient of a parameter is there. A bucket is reduced when it has its last gradient.
+  -- Call this when the gradient of a parameter is ready. Reduce a bucket when all its gradients are ready.
   local function ready(unit, i)
     local bucket = of[unit][i]
     bucket.left = bucket.left - 1
@@ -110,7 +110,7 @@ function M.step(s, p, families, defaults, own, where)
   local function backward(k)
     s:mark "backward"
     local travels = k == microbatches - 1
-    local apart = travels and #buckets > 1 -- several go, each between other calls
+    local apart = travels and #buckets > 1 -- several buckets are reduced, between other calls
     if last then
       s:compute { name = "head", flops = 2 * cost.head }
       if apart then ready(layers + 1, pp > 1 and 2 or 1) end

@@ -1,22 +1,22 @@
 -- SPDX-License-Identifier: MIT
 --
 -- The order of a pipeline's passes and messages. Sources:
---   [M]  Narayanan et al. 2021, arXiv 2104.04473, section 2.2; Megatron-core 0.19 and 0.16, in pipeline_parallel
---        schedules.py
+--   [M]  Narayanan et al. 2021, arXiv 2104.04473, section 2.2; Megatron-core 0.19 and 0.16,
+--        pipeline_parallel/schedules.py
 --   [P]  picotron 59714b1, pipeline_parallel/pipeline_parallel.py: the same orders, 1f1b and afab (gpipe)
 --   [B]  Qi et al. 2024, arXiv 2401.10241: ZB-H1, which delays the gradients of weights
 
 local model = ...
 
--- Run a pipeline, described by the fields of t. line.send(position), .recv(position) and .together(function) make its
--- messages; forward(k, chunk) and backward(k, chunk) make the passes of microbatch k. With a field weights, backward
--- leaves out the gradients of weights, and weights() computes them. Then there is also beside(messages, computes),
--- which makes the messages while computes() runs. `apart` lists, sorted, the microbatches whose passes differ from
--- the others. like[chunk] is the first chunk whose passes make the same calls; without it all chunks do.
+-- Run the pipeline that t describes. t.line.send(position), .recv(position) and .together(function) make its messages;
+-- t.forward(k, chunk) and t.backward(k, chunk) make the passes of microbatch k. If there is t.weights, t.backward
+-- leaves out the gradients of weights, which t.weights() computes, and t.beside(messages, computes) makes messages
+-- while computes() runs. t.apart lists, sorted, the microbatches whose passes differ from the others. t.like[chunk] is
+-- the first chunk whose passes make the same calls as those of `chunk`; without t.like, all chunks make the same calls.
 return function(s, t)
   local stage, pp, microbatches, chunks, line, apart = t.stage, t.pp, t.microbatches, t.chunks or 1, t.line, t.apart
   local like = t.like or {}
-  -- All passes of a chunk write the same entries, except those of microbatches in `apart`. So each runs only once.
+  -- Equal passes add equal entries to the step, except for microbatches in `apart`. So run one, and repeat its entries.
   local is_apart = {}
   for _, k in ipairs(apart) do is_apart[k] = true end
   local function passes(pass)
@@ -34,9 +34,9 @@ return function(s, t)
   local function from_above() if not last then line.recv(stage + 1) end end
   local function both(a, c) line.together(function() a() c() end) end
 
-  -- model.each makes loops of equal rounds. Return the rounds that it must write alone, because they run one of the
-  -- given passes: `forth` and `back` are the distances from a round to its forward and its backward pass, or nil. It
-  -- also writes the round `more` alone, if this is given.
+  -- Return the rounds that model.each must not put into a loop, because they run one of the passes in `given`. Round r
+  -- runs the forward pass r + forth and the backward pass r + back; nil means that rounds have no such pass. Include
+  -- the round `more`, if it is given.
   local function alone(given, forth, back, more)
     local list = { more }
     for _, k in ipairs(given) do list[#list + 1], list[#list + 2] = k - (forth or back), k - (back or forth) end
@@ -50,7 +50,7 @@ return function(s, t)
     model.each(s, 0, microbatches - 1, apart, function(k) from_above() backward(k, 0) to_below() end)
   end
 
-  -- One forward, one backward; as forward_backward_pipelining_without_interleaving [M].
+  -- One forward pass, then one backward pass: forward_backward_pipelining_without_interleaving [M].
   schedules["1f1b"] = function()
     local warm = math.min(pp - 1 - stage, microbatches)
     local steady = microbatches - warm
@@ -63,7 +63,7 @@ return function(s, t)
       backward(k, 0)
     end
     local function next_round() if not first then both(to_below, from_below) end end
-    -- ZB-H1 computes the gradients of weights of the first microbatches in the idle time at the end [B, section 2.3]
+    -- ZB-H1 delays the first microbatches' gradients of weights to the idle time at the end [B, section 2.3]
     local function after(messages, k)
       if t.weights and k >= late then t.beside(messages, t.weights) else messages() end
     end
@@ -102,7 +102,7 @@ return function(s, t)
     end
     local function pass(one, k, is_forward) one(k // round * pp + k % pp, chunk(k, is_forward)) end
     local next, prev = (stage + 1) % pp, (stage - 1) % pp
-    -- Send and receive in a batch; with t.one_by_one (overlap), call by call in the order of _p2p_ops
+    -- Send and receive in a batch; or with t.one_by_one, one call after the other, in the order of _p2p_ops
     -- (p2p_communication.py), in which even stages send first.
     local function exchange(up, below, down, above)
       if not (up or below or down or above) then return end
@@ -119,10 +119,10 @@ return function(s, t)
     end
     local function sends_up(k) return not (last and chunk(k, true) == chunks - 1) end
     local function sends_down(k) return not (first and chunk(k, false) == 0) end
-    -- For each phase (warming, steady, cooling): whether, after the passes of round k, the stage sends up, receives
-    -- from below, sends down, receives from above. A stage in the middle does all of these. In the forward pass the
-    -- first stage receives what the last stage made pp - 1 rounds before; in the backward pass the last stage receives
-    -- what the first stage made pp - 1 rounds before.
+    -- Each phase (warming, steady, cooling) has a function that returns whether the stage, after the passes of round k,
+    -- sends up, receives from below, sends down, receives from above. In the steady phase, a stage in the middle does
+    -- all four. In the forward pass the first stage receives the last stage's result of pp - 1 rounds before; in the
+    -- backward pass the last stage receives the first stage's result of pp - 1 rounds before.
     local rest = total - warm
     local function warming(k)
       return sends_up(k), k < total - 1 and not (first and chunk(k + 1, true) == 0)
@@ -146,7 +146,7 @@ return function(s, t)
     local function each(from, to, forth, back, messages, body)
       local alike
       if differ then
-        -- Return how many rounds remain until a round whose pass, or the pass after it, is of another chunk.
+        -- Return the distance to the next round in which this pass, or the pass after it, is of another chunk.
         local function left(k, distance)
           local at = distance and (k + distance) % pp or 0
           return at == pp - 1 and 1 or pp - 1 - at

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- The bundled policies: `policies.NAME { settings }` makes a policy for the table `policy` of a recipe. A setting is a
--- value, or a function (state, q, p) that returns the value in each call of the policy. meta_recipe.lua documents the
+-- The bundled policies: `policies.NAME { settings }` makes a policy for the field `policy` of a recipe. A setting is a
+-- value, or a function (state, q, p) that returns the value at each call of the policy. meta_recipe.lua documents the
 -- arguments (q) and the result of each policy.
 --
 -- Use only + - * / and sqrt on floats: IEEE 754 defines their results to the last bit, so ranks on different machines
@@ -25,18 +25,18 @@ local family_names = {
 }
 local one_of = kinds.one_of
 
--- Each entry has `settings` and `arguments`, lists of { name, kind, default }, checked in this order; a setting without
--- a default is optional unless it has `needed`. verify(s, refuse) refuses settings that contradict each other.
+-- Each entry has `settings` and `arguments`, lists of { name, kind, default } in the order of checks. A setting without
+-- a default may be left out unless it has `needed`. verify(s, refuse) refuses settings that contradict each other.
 -- answer(s, q, state, refuse, known) is the policy; known(family) refuses a family that the state does not have.
 local library = {}
 
--- Divide layers among pipeline stages. The next layer goes to the stage with the least work, of equal ones to the
--- first, so the first stages get the remainder. `embedding` and `loss` are the additional work of the first and the
+-- Divide layers among pipeline stages. The next layer goes to the stage with the least work, of equal stages to
+-- the first, so the first stages get the remainder. `embedding` and `loss` are the additional work of the first and the
 -- last stage, in layers; `first` and `last` set the number of layers of these two stages.
 library.layers = {
   settings = { { "first", count }, { "last", count }, { "embedding", number, 0 }, { "loss", number, 0 } },
   arguments = { { "layers", count }, { "stages", size } },
-  bounds = function(pieces, length) return { stages = pieces, layers = length } end, -- for an axis of a tensor
+  bounds = function(pieces, length) return { stages = pieces, layers = length } end, -- q, to cut a tensor's axis
   verify = function(s, refuse)
     if s.first and s.embedding > 0 then refuse("'first' and 'embedding' both say what the first stage gets") end
     if s.last and s.loss > 0 then refuse("'last' and 'loss' both say what the last stage gets") end
@@ -55,7 +55,7 @@ library.layers = {
       refuse("%d layers on %d stages, of which the first has %s and the last %s", q.layers, n, s.first or "any",
         s.last or "any")
     end
-    while left > 0 do -- a round gives a layer to each stage whose work is less than a layer above the least
+    while left > 0 do -- a round gives a layer to each stage whose work is below the least work + 1
       local least, turn = math.huge, {}
       for _, stage in ipairs(open) do least = math.min(least, work[stage]) end
       for _, stage in ipairs(open) do
@@ -65,7 +65,7 @@ library.layers = {
         if work[a] ~= work[b] then return work[a] < work[b] end
         return a < b
       end)
-      local rounds = #turn == #open and left // #turn or 0 -- rounds in which every stage gets a layer: do all at once
+      local rounds = #turn == #open and left // #turn or 0 -- if all stages get a layer: many rounds at once
       for i, stage in ipairs(turn) do
         local more = rounds > 0 and rounds or i <= left and 1 or 0
         each[stage], work[stage] = each[stage] + more, work[stage] + more
@@ -88,7 +88,7 @@ local function divisors(n, most, least)
   return below, above
 end
 
--- Choose the schedule of a replica's samples in a pipeline. `bubble` is the idle time over the ideal time of a stage,
+-- Choose how a replica's samples go through a pipeline. `bubble` is a stage's idle time divided by its ideal time,
 -- (ranks - 1) / (chunks x microbatches): Narayanan et al. 2021, section 2.2.
 library.schedule = {
   settings = { { "chunks", size, 1 }, { "order", one_of("1f1b", "gpipe", "interleaved") }, { "microbatch", size },
@@ -111,7 +111,7 @@ library.schedule = {
         below > 0 and below .. " or " or "", below + step)
     end
     local n = s.microbatch and q.samples // s.microbatch
-    if not n then -- the largest divisor up to per_rank x ranks that gives each rank one; else the next larger one
+    if not n then -- the largest divisor from ranks to per_rank x ranks, else the next larger divisor
       local below, above = divisors(q.samples // round, s.per_rank * q.ranks // round, (q.ranks - 1) // round + 1)
       n = round * (below * round >= q.ranks and below or above)
     end
@@ -120,8 +120,8 @@ library.schedule = {
   end,
 }
 
--- Megatron-core's default: max(40e6, 1e6 x ranks) parameters (DistributedDataParallelConfig) of 4 bytes.
--- Buckets grow with the number of ranks, so that latency stays a small part of the time.
+-- Return the bytes of a bucket of gradients. It grows with the ranks, so that latency stays a small part of the time.
+-- The defaults are Megatron-core's: max(40e6, 1e6 x ranks) parameters of 4 bytes (DistributedDataParallelConfig).
 library.bucket_bytes = {
   settings = { { "least", bytes, 160000000 }, { "per_rank", count, 4000000 } },
   arguments = { { "ranks", size } },
@@ -157,7 +157,7 @@ library.gradient_family = {
   end,
 }
 
--- Return cos(pi x) for x in [0, 1] by its power series, which needs few terms up to 0.5; above 0.5 by symmetry.
+-- Return cos(pi x) for x in [0, 1]. Up to 0.5 the power series needs few terms; above 0.5 use symmetry.
 local function cos_pi(x)
   if x > 0.5 then return -cos_pi(1 - x) end
   local t, sum = (3.141592653589793 * x) * (3.141592653589793 * x), 1.0
@@ -165,9 +165,9 @@ local function cos_pi(x)
   return sum
 end
 
--- Return the learning rate of a step: a linear warm-up to `peak`, then a decrease to `least` over the last `decay`
--- steps (default: all steps after the warm-up), along half a cosine (Loshchilov and Hutter 2017, equation 5), along a
--- line, or none. inverse_sqrt is peak x sqrt(warmup / step) (Vaswani et al. 2017, section 5.3), but at least `least`.
+-- Return the learning rate of a step. It rises linearly to `peak`. Over the last `decay` steps (default: all after the
+-- warm-up) it falls to `least` by half a cosine (Loshchilov and Hutter 2017, equation 5) or a line, or it is constant.
+-- inverse_sqrt is peak x sqrt(warmup / step) (Vaswani et al. 2017, section 5.3), but at least `least`.
 library.learning_rate = {
   settings = { { "peak", number, needed = true }, { "least", number, 0 }, { "warmup", count, 0 },
                { "decay", count }, { "shape", one_of("cosine", "linear", "constant", "inverse_sqrt"), "cosine" } },
@@ -201,11 +201,11 @@ library.checkpoint = {
   answer = function(s, q) return (q.step + 1) % s.every == 0 or s.last and q.step + 1 == q.steps end,
 }
 
--- Choose the reaction to a failed call over a family. `keep` lists families that the trainer can do without; `shrink`
--- lists families whose groups continue without the lost ranks, if at least `least` ranks remain. If the call names no
--- family, the whole job has lost ranks: spares take their places if there are enough, else the layout shrinks, with
--- `params`, if at least `least` ranks remain. `job` is the only answer. With `majority`, after a cut link only the side
--- with more than half of the ranks goes on, or with half of them if rank 0 is among these.
+-- Choose the reaction to lost ranks. If a call over q.family failed: `keep` lists families that the trainer can do
+-- without, `shrink` lists families whose groups continue without the lost ranks if `least` ranks or more remain.
+-- Without q.family, the job lost the ranks: spares take their places if there are enough, else the layout shrinks, with
+-- `params`, if `least` ranks or more remain. The setting `job` replaces this choice. With `majority`, after a cut link
+-- only the side with more than half of the ranks goes on, or the side with half of the ranks and rank 0.
 local ways = one_of("replace", "shrink", "stop")
 local any_count = { what = count.what, check = function(v) return v == false or count.check(v) end }
 local any_family = { what = family_name.what, check = function(v) return v == false or family_name.check(v) end }
@@ -237,11 +237,11 @@ library.on_lost = {
 -- Make policies -----------------------------------------------------------------
 
 local makers = {} -- the functions policies.NAME of recipes
--- For each policy `where`, the "file:line: " of the recipe that made it, and look(topology), which refuses a topology
--- without a family that a setting names.
+-- policy -> { where, look }: `where` is the "file:line: " at which a recipe made the policy, and look(topology) refuses
+-- a topology that lacks a family which a setting names.
 local made = setmetatable({}, { __mode = "k" })
 
--- Return "policies.layers" if the value is this function itself, because the recipe forgot to call it.
+-- If the value is a maker, such as policies.layers, because the recipe forgot to call it, return the maker's name.
 local function uncalled(value)
   for name, make in pairs(makers) do
     if make == value then return "policies." .. name end
@@ -293,7 +293,7 @@ local function maker(name, policy)
     local function refuse(message, ...)
       core.raise_at(where, string.format("policies.%s: " .. message, name, ...))
     end
-    local function knower(families) -- of a state or a topology, whose pairs are named families
+    local function knower(families) -- `families` is a state or a topology; pairs gives the names
       return function(family)
         local known = {}
         for other in pairs(families) do

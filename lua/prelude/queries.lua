@@ -1,13 +1,13 @@
 -- SPDX-License-Identifier: MIT
 --
--- Questions to a state: queries, getters (which return groups), and their arguments. A recipe defines them by name in a
--- table, or in a function that returns a table, and inherits those of its base. This file is loaded at the first
--- question, and such functions are called then, so planning takes no time for them.
+-- Questions to a state: queries, getters (which return groups), and their arguments. A recipe has a table of each, by
+-- name, or a function that returns the table. It inherits the entries of its base. This file is loaded, and these
+-- functions are called, at the first question, so that planning takes no time for them.
 
 local core, shared, parameters = ...
 local sorted_pairs, show, word = shared.sorted_pairs, shared.show, shared.word
 
--- For each field the kind of its values, for messages, and a check.
+-- By field: the message about a value of a wrong kind, and a check of a value.
 local kinds = {
   queries = { "query '%s' is not a function", function(v) return type(v) == "function" end },
   getters = { "getter '%s' is %s; a family would do, or a function that returns one",
@@ -17,7 +17,7 @@ local kinds = {
   arguments = { "arguments of queries are names, not %s" },
 }
 
--- Refuse a field with a value of another kind. `where` is the position of the recipe.
+-- Refuse a field in which a value is of a wrong kind. `where` is the position of the recipe.
 local function check(field, all, where)
   local message, is_valid = kinds[field][1], kinds[field][2]
   for name, value in sorted_pairs(all) do
@@ -29,7 +29,7 @@ local function check(field, all, where)
   end
 end
 
--- Return the recipe's own table of a field.
+-- Return the table of a field, without the entries of the base.
 local function own(body, field)
   local said = body.asked[field]
   if type(said) ~= "function" then return said or {} end
@@ -55,8 +55,8 @@ local function all_of(body, field)
   return body.answers[field]
 end
 
--- Return the declared arguments by name. An argument declared only by its name accepts any value; "..." accepts any
--- name, too.
+-- Return the declarations of the arguments. An argument that is declared only by its name accepts any value. If "..."
+-- is declared, queries accept other names, too.
 local function arguments_of(body)
   if body.arguments then return body.arguments end
   local base, declared = body.base and arguments_of(body.base), {}
@@ -73,8 +73,8 @@ local function arguments_of(body)
   return body.arguments
 end
 
--- Return the arguments of a question under their full names, with the defaults. Refuse an unknown one, or one of
--- another kind.
+-- Return the arguments of a question under their full names, with the defaults. Refuse an unknown name, and a value of
+-- another kind than declared.
 local function checked(body, q)
   local arguments, full = arguments_of(body), {}
   for name, value in sorted_pairs(q) do
@@ -106,7 +106,7 @@ local function params_of(body, state) return parameters.resolve_plan(body.params
 local function settings_of(body, state) return parameters.settings_of(body.settings, state) end
 
 -- Answer a query, a function (state, q, p, set): q has the arguments, p the parameters of the plan, set the settings of
--- the state. get_NAME, the name in the systems, is the query NAME.
+-- the state. The name get_NAME, which many systems use, also finds the query NAME.
 local function ask(body, state, name, q)
   local all = all_of(body, "queries")
   local plain = all[name] == nil and type(name) == "string" and name:sub(1, 4) == "get_" and name:sub(5)
@@ -114,7 +114,7 @@ local function ask(body, state, name, q)
   return query(state, checked(body, q), params_of(body, state), settings_of(body, state))
 end
 
--- Return the recipe's text that says when a family exists, under the family's name or a pattern with a * that matches.
+-- Return the recipe's text that says when a family exists. Its key is the family's name, or a pattern with a *.
 local function condition_of(body, family)
   local all = all_of(body, "families")
   if all[family] then return all[family] end
@@ -123,15 +123,15 @@ local function condition_of(body, family)
   end
 end
 
--- Return the family of a getter. A getter is a family's name, or a function (state, q, p, set) that returns the name,
+-- Return the name of a getter's family. A getter is the name, or a function (state, q, p, set) that returns the name,
 -- or nil if there is no group.
 local function family_of(getter, ...)
   if type(getter) == "string" then return getter end
   return getter(...)
 end
 
--- Return the family whose group a getter returns; C looks up the group. If the family does not exist, raise an error,
--- or return nil with check_initialized=false, an argument that many systems have.
+-- Return the name of a getter's family; C looks up the group. If the family does not exist, raise an error; but return
+-- nil if check_initialized, an argument in many systems, is false.
 local function group(body, state, name, q)
   local getter = known("getter", body, all_of(body, "getters"), name)
   q = checked(body, q)
@@ -144,8 +144,8 @@ local function group(body, state, name, q)
     when and "; it is there with " .. when or ""))
 end
 
--- Return the family of a getter with these flags and the defaults of others, and a further flag that the getter read.
--- Return no family if the getter needs a state, or an argument that is not a flag.
+-- Call a getter with these flags, and the defaults of other flags. Return its family, or nil if it needs a state or an
+-- argument that is not a flag. Also return the first flag that it read and that `flags` does not have, or nil.
 local function given(body, getter, flags, p, set)
   local by_name, undecided = arguments_of(body).by_name, nil
   local q = setmetatable({}, { __index = function(_, name)
@@ -158,8 +158,8 @@ local function given(body, getter, flags, p, set)
   return ok and family or nil, undecided
 end
 
--- Return the families of a getter for each choice of the flags that it reads: { { arguments = "the flags that change
--- the family", family }, ... }, the case without arguments first.
+-- Return a list of { arguments, family }: the families of a getter for all values of the flags that it reads.
+-- `arguments` has the flags to set for this family, "expert=true"; the case without flags comes first.
 local function cases_of(body, getter, p, set)
   local by_name, cases = arguments_of(body).by_name, {}
   local function explore(flags, other) -- other: the flags with another value than their default

@@ -7,7 +7,7 @@
 -- `core` has functions written in C (src/recipe/core.c, load.c). A `where` is a text "file:line: ".
 --   raise(message)             raise an error at the recipe's position; raise_at(where, message [, status]) elsewhere
 --   unknown(what, name, known [, where])  raise an error that names the nearest known name
---   where(), place(), where_of(function)  the `where` of the line that runs, of the word `recipe`, of a function
+--   where(), place(), where_of(function)  the `where` of the line that runs, of the last `recipe`, of a function
 --   load(name, from)           load a recipe -> path, chunk, key, hash of the text, path for the host, functions of the
 --                              host that the text names ({ name = version } or nil)
 --   library(name, ...)         run another file of this folder
@@ -86,7 +86,7 @@ local function run_build(build, world, p, base_topology)
   return t
 end
 
-local by_host = false -- whether the host named the next recipe
+local by_host = false -- whether the host, not a recipe, named the recipe to load next
 local running = {} -- { path, text, called } of the recipe files that are running, the innermost last
 local last -- { topology, world, params } of the last evaluation, for a prompt
 local called -- { name = version } of the host's functions that the recipes of this evaluation name in their text
@@ -106,9 +106,9 @@ M.steps = shared.vocabulary("bundled step", function()
   return steps.makers
 end)
 
--- Return the parameters of a recipe and of its bundled step, and which of them are the step's. Parameters of the step
--- are optional, so a plan has only the given ones. If the recipe or its base also declares one of them, under any of
--- its names, the declaration of the recipe counts.
+-- Return the declared parameters of a recipe and its bundled step, and the set of the step's names. All parameters of
+-- the step are optional, so that a plan has only those that were given. If the recipe or its base declares a parameter
+-- of the step, under any of its names, this declaration replaces the step's.
 local function with_step(def, base)
   local own = steps and def.step and steps.params[def.step]
   if not own then return def.params, base and base.of_step or {} end
@@ -123,7 +123,7 @@ local function with_step(def, base)
   return all, of_step
 end
 
-local recipe -- below
+local recipe -- defined below
 
 local function define(def, where)
   for key in sorted_pairs(def) do
@@ -152,12 +152,12 @@ local function define(def, where)
   body.text = (base and base.text or 0) * 31 + (file and file.text or 0)
   body.called = shared.joined(base and base.called, file and file.called)
   local bundled = file and file.text == 0 -- the text of a bundled recipe has no hash
-  body.step, body.has_step = def.step, def.step or def.step == nil and base and base.has_step -- false: none
+  body.step, body.has_step = def.step, def.step or def.step == nil and base and base.has_step -- false: no step
   local params, of_step = with_step(def, base)
   body.params = parameters.declared_in("parameter", base and base.params, params, where, bundled)
   body.of_step = of_step -- the names of the step's parameters
   body.names = def.names or base and base.names -- rules between names of tensors, for checkpoints
-  body.rest = def.rest or base and base.rest -- the parameter that receives unknown names of a file
+  body.rest = def.rest or base and base.rest -- the parameter for unknown names of a file
   if body.rest and not body.params.by_name[body.rest] then
     core.unknown("parameter", body.rest, body.params.names, where .. "rest: ")
   end
@@ -176,7 +176,7 @@ local function define(def, where)
     body.asked[field] = def[field]
     if type(def[field]) == "table" then answers().check(field, def[field], where) end
   end
-  -- For each policy: its function; the family over which its results are compared, or "world"; the line that names it.
+  -- For each policy: its function; the family over which its results are compared, or "world"; the line of this family.
   body.policy, body.agreed, body.agreed_at = {}, {}, {}
   for _, from in ipairs({ base or {}, { policy = def.policy, agreed = def.agreed } }) do
     for name, fn in sorted_pairs(from.policy or {}) do
@@ -218,8 +218,8 @@ local arithmetic = shared.vocabulary("function of arithmetic", function()
   return functions
 end)
 
--- In the bundled recipe megatron, part "grids" returns the result of recipes/megatron/grids.lua. A part runs once, with
--- the same arguments as the recipe's file.
+-- A bundled recipe may be in several files: in megatron, part "grids" returns the result of recipes/megatron/grids.lua.
+-- Such a file runs once, with the same arguments as the recipe's file.
 local parts = {}
 
 local function parts_of(owner)
@@ -234,7 +234,7 @@ local function parts_of(owner)
   return part
 end
 
--- recipe{...} defines a recipe; recipe "name" returns another recipe: a bundled one, or a file beside this one.
+-- recipe{...} defines a recipe; recipe "name" returns a bundled recipe, or the recipe of a file beside this file.
 function recipe(what)
   local where = core.place() or ""
   if type(what) == "table" then return define(what, where) end
@@ -245,8 +245,8 @@ function recipe(what)
   if loaded[key] then return loaded[key] end
   if loading[key] then core.raise_at(where, "recipe '" .. what .. "' is based on itself") end
   loading[key], running[#running + 1] = true, { path = path, text = text, called = names }
-  local part = text == 0 and parts_of(path) or nil -- a bundled recipe, whose text has no hash
-  -- restore the state even after an error, which the calling recipe may catch
+  local part = text == 0 and parts_of(path) or nil -- only bundled recipes: their texts have no hash
+  -- go on after an error to reset `loading` and `running`, because the calling recipe may catch the error
   local ok, value = xpcall(chunk, core.message, arithmetic, part)
   loading[key], running[#running] = nil, nil
   if not ok then error(value, 0) end
@@ -268,13 +268,13 @@ M.recipe = shared.vocabulary("word of recipe", function() return { import = impo
 
 -- For C -----------------------------------------------------------------------
 
--- Load the runtime's recipe. Clear these two variables first, because a load that hits a limit leaves them set.
+-- Load the runtime's recipe. Clear `loading` and `running` first: a load that hits a limit leaves them set.
 function M.load(name)
   loading, running, by_host = {}, {}, true
   return recipe(name)
 end
 
--- Refuse a policy that is agreed over a family that the topology does not have, or that has a rank in two groups.
+-- Refuse a policy if the family over which it is agreed is not in the topology, or has a rank in two groups.
 local function check_policies(body, t)
   local families, known = {}, {}
   for name, family in pairs(t) do families[name], known[#known + 1] = family, name end
@@ -292,11 +292,11 @@ local function check_policies(body, t)
   end
 end
 
--- Merge a file of parameters with the parameters given beside it, which win. If the recipe has a field `rest`, the
--- parameter that it names gets all names of the file that are not parameters. A name that looks like a typing error is
--- refused, except if this parameter is a plain table, which is for files with many other names. A name looks like a
--- typing error if it is near the name of a parameter of the recipe itself, and its value fits that parameter.
--- Parameters of the step do not count, since files of other systems do not have them.
+-- Add the parameters of a file to `given`; parameters that are there already win. If the recipe has a field `rest`, the
+-- parameter that the field names gets all names of the file that are not parameters. But refuse a typing error: a name
+-- that is similar to that of a parameter, with a value that fits this parameter. Parameters of the step do not count,
+-- because files of other systems do not have them. If `rest` names a parameter that is a plain table, accept all names,
+-- because such a parameter is for files with many other names.
 local function add_file(body, given, file)
   local by_name, taken, names, rest = body.params.by_name, {}, {}, nil
   for name in pairs(given) do taken[by_name[name] or name] = true end
@@ -324,7 +324,7 @@ local function add_file(body, given, file)
   given[body.rest] = rest
 end
 
--- Remove the options of families from the parameters given, and return them. Their names have a dot.
+-- Move the options of families, whose names have a dot, from the given parameters to a table. Return it; nil if empty.
 local function options_in(given)
   local options
   for name, value in pairs(given) do
@@ -367,11 +367,11 @@ end
 function M.ask(self, state, name, q) return answers().ask(body_of(self), state, name, q) end
 function M.group(self, state, name, q) return answers().group(body_of(self), state, name, q) end
 
--- Return the full name and the value of a setting that a host changes. C stores them in the state.
+-- Return the full name and the value of a setting that a host changes, for C to store in the state.
 function M.set(self, name, value) return parameters.value_for(body_of(self).settings, name, value) end
 
 -- Prepare a policy, a function (state, q, p), for many calls. Return what C keeps: the function, p, the family over
--- which results are compared, and the line that defines the policy (of a bundled policy, the line of the recipe).
+-- which results are compared, and the line that defines the policy (for a bundled policy, the line that makes it).
 function M.policy(self, state, name)
   local body = body_of(self)
   local fn = body.policy[name]
@@ -396,8 +396,8 @@ end
 function M.run(text) prompt() return run(text) end
 function M.complete(line) prompt() return complete(line) end
 
--- Return the step as a function of s, or nil if the recipe has none. A step is a function (s, p, base). base(s) runs
--- the base's step with the parameters of this recipe; base is nil if the base has no step.
+-- Return the recipe's step as a function of s, or nil if there is none. In a recipe, a step is a function (s, p, base):
+-- base(s) runs the base's step with the parameters of this recipe; base is nil if the base has no step.
 local function step_of(body, p, own)
   local base = body.base and body.step ~= false and step_of(body.base, parameters.resolve(body.base.params, p))
   local fn = own or body.step
@@ -431,8 +431,8 @@ end
 
 -- Return { doc, params = { {name, kind, default, doc, aliases, choices, of_step} }, settings and arguments = likewise,
 --   queries = { names }, getters = { { name, gives = { {arguments, family} } } }, families = { { name, with } },
---   policies = { { name, agreed = family or "world" } }, names = { lines }, functions = nil or { { name, version } },
---   those of the host }
+--   policies = { { name, agreed = family or "world" } }, names = { lines }, functions = nil or { { name, version } }
+--   of the host }
 function M.info(self)
   local body = body_of(self)
   local queries, arguments, getters, families = answers().lists_of(body)

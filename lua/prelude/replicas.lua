@@ -1,14 +1,14 @@
 -- SPDX-License-Identifier: MIT
 --
 -- For steps.transformer: the parameters of Megatron-core, their buckets, and the calls over replicas that reduce
--- gradients and gather weights (megatron/core/distributed). The comments name the file of each part, the same in 0.16.1
--- and 0.19.2.
+-- gradients and gather weights (megatron/core/distributed). The comments name files of megatron/core, which are the
+-- same in 0.16.1 and 0.19.2.
 
 local model = ...
 
--- Divide parameters, from the last to the first, into buckets of `limit` elements or a little more. For the distributed
--- optimizer parameters begin at multiples of 64, buckets end at multiples of `to`, and a shared embedding has its own
--- bucket. distributed/param_and_grad_buffer.py, _ParamAndGradBuffer.
+-- Divide parameters, from the last to the first, into buckets of `limit` elements or a little more. If `to` is given,
+-- for the distributed optimizer, parameters begin at multiples of 64, buckets end at multiples of `to`, and a shared
+-- embedding has a bucket of its own: distributed/param_and_grad_buffer.py, _ParamAndGradBuffer.
 local function cut(parameters, limit, to)
   local list, at, now = {}, 0, nil
   local function up(n, of) return (n + of - 1) // of * of end
@@ -29,15 +29,15 @@ local function cut(parameters, limit, to)
   return list
 end
 
--- Return the parameters of a chunk, dense ones and those of experts, in the order in which modules register them. Also
--- return the number of elements that each rank of tp holds whole and whose gradients are summed over tp: with sequence
--- parallelism those of norms, of biases after matrices cut by rows, of the router, and of the matrices that make the
--- input of latent attention narrow; without it those of the norms of queries and keys. Parameters with one key are used
--- together.
+-- Return the parameters of a chunk in two lists, `dense` and `expert`, in the order in which modules register them.
+-- Also return `whole`, the number of elements that are not cut by tp and whose gradients are summed over tp. With
+-- sequence parallelism these are norms, biases after matrices cut by rows, the router, and the first matrices of latent
+-- attention; without sequence parallelism, only norms of queries and keys. Parameters that a module uses together have
+-- one key.
 local function parameters_of(x, chunk)
   local v, h, tp, layer = x.v, x.v.hidden, x.tp, nil
   local dense, whole = {}, 0
-  local expert = x.apart and {} or dense -- with ep 1 they are as all others: "allreduce" in tensor_parallel/layers.py
+  local expert = x.apart and {} or dense -- with ep 1 they count as dense: "allreduce" in tensor_parallel/layers.py
   local ffn, moe_ffn, matrices, qkv = v.ffn, v.moe_ffn, v.gated and 2 or 1, v.queries + v.keys_values
   local function add(list, key, n)
     list[#list + 1] = { key = key, size = n, layer = layer }
@@ -131,17 +131,17 @@ local function parameters_of(x, chunk)
   return { dense = dense, expert = x.apart and expert or {} }, whole
 end
 
--- x has what transformer.lua knows about the rank. Return the rank's parameters and functions that make its calls.
+-- Return the rank's parameters, and functions that make its calls over replicas. x is a table of transformer.lua.
 local function new_replicas(x)
   local s, v, group, size, travel, sharded = x.s, x.v, x.group, x.size, x.travel, x.sharded
   local several = sharded and x.instances > 1
   local roles = { dense = several and "shards" or "dp", expert = several and "expert_shards" or "expert_dp" }
   local out, chunk = { whole = 0, dense = 0, expert = 0 }, {}
 
-  -- Return the parameters and buckets of a chunk. Each bucket counts the parameters that it waits for. Only the first
-  -- chunk of the first stage has a limit. All buckets of another chunk are reduced together (DDP's disable_bucketing).
-  -- Of the layers in a bucket, the gradients of the first one come last: only such a layer starts calls, and is in
-  -- `apart`.
+  -- Return the parameters and buckets of a chunk. A bucket counts in `left` the parameters that it waits for. Only in
+  -- the first chunk of the first stage have buckets a limit. All buckets of a later chunk of a stage are reduced
+  -- together (DDP's disable_bucketing). The gradients of the first layer in a bucket are ready last, so only such a
+  -- layer starts calls; `apart` has these layers.
   local function describe(c)
     local parameters, whole = parameters_of(x, c)
     local one = { parameters = parameters, buckets = {}, of = {}, apart = {}, whole = whole, dense = 0, expert = 0 }
@@ -162,7 +162,7 @@ local function new_replicas(x)
         if layer then one.apart[layer] = true end
       end
     end
-    for _, bucket in ipairs(travel ~= s and one.buckets or {}) do -- these matter if calls overlap with computes
+    for _, bucket in ipairs(travel ~= s and one.buckets or {}) do -- only for calls that overlap with computes
       for _, p in ipairs(bucket.parameters) do
         if not p.layer or one.apart[p.layer] then
           local key = (p.layer and x.begin(c) + p.layer or "") .. p.key
@@ -175,14 +175,14 @@ local function new_replicas(x)
     return one
   end
   for c = 0, x.chunks - 1 do
-    local one = travel == s and chunk[x.like[c]] or describe(c) -- a bucket whose calls overlap counts for itself
+    local one = travel == s and chunk[x.like[c]] or describe(c) -- with overlap, each chunk has its own counts
     chunk[c] = one
     for _, what in ipairs { "whole", "dense", "expert" } do out[what] = out[what] + one[what] end
   end
   function out.is_apart(c, i) return chunk[c].apart[i - x.begin(c)] end
 
-  -- Make the calls of a bucket, one for each of its sizes: out.reduce sums its gradients over the replicas, out.gather
-  -- gathers its new weights (start_grad_sync, start_param_sync).
+  -- Make the calls of a bucket, one for each size in it: out.reduce sums the gradients over the replicas, out.gather
+  -- gathers the new weights (start_grad_sync, start_param_sync).
   local function each(bucket, on, over, op, width)
     for _, n in ipairs(over and bucket.sizes or {}) do on[op](on, over, n * width) end
   end
@@ -199,8 +199,8 @@ local function new_replicas(x)
     end
   end
 
-  -- Return a function that a module calls before it uses its parameters. It waits for their bucket and starts the next
-  -- one: distributed/distributed_data_parallel.py, _make_forward_pre_hook.
+  -- Return a function to call before a module uses its parameters. It waits until their bucket is gathered, and starts
+  -- to gather the next bucket: distributed/distributed_data_parallel.py, _make_forward_pre_hook.
   function out.gathering(c)
     local function start(bucket)
       if bucket.started then return end
@@ -220,8 +220,8 @@ local function new_replicas(x)
       end
     end
   end
-  -- Return a function that is called when gradients are ready. With its last gradient a bucket is reduced:
-  -- _make_backward_post_hook.
+  -- Return a function to call when the gradients of a module are ready. If they are the last of a bucket, it reduces
+  -- the bucket: _make_backward_post_hook.
   function out.reducing(c)
     return function(key)
       for _, bucket in ipairs(chunk[c].of[key] or {}) do
@@ -234,7 +234,7 @@ local function new_replicas(x)
     end
   end
 
-  -- Call body(shard) for the parameters of a layer that are sharded over dp, and over expert_dp [Z, section 7.2.2].
+  -- ZeRO 3: call body(shard) for a layer's parameters that are sharded over dp, then for those sharded over expert_dp.
   function out.each_shard(c, i, body)
     for _, kind in ipairs { "dense", "expert" } do
       local n = 0

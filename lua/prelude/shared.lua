@@ -14,7 +14,7 @@ local function sorted_pairs(t)
   end
 end
 
--- Return whether the value is a list whose items all pass is_item, or without is_item are integers.
+-- Return whether the value is a list whose items all pass is_item. Without is_item, all items must be integers.
 local function is_list(value, is_item)
   if type(value) ~= "table" then return false end
   local n, most = 0, 0
@@ -36,8 +36,8 @@ local function show(value)
   return core.kind(value)
 end
 
--- Return a key as messages show it: a name without quotes, which the message adds. A key that is a table is shown
--- without its contents, because such keys have no order.
+-- Return a key as messages show it: a name without quotes, which the message adds. A table as a key is shown without
+-- its contents: such keys have no order, so the first of them may differ between ranks, but messages must not.
 local function word(key)
   if type(key) == "table" then return core.kind(key) end
   return type(key) == "string" and key or show(key)
@@ -48,8 +48,8 @@ local function fits(name, pattern)
   return string.find(name, "^" .. string.gsub(pattern, "%*", "[%%w_]*") .. "$") ~= nil
 end
 
--- Return a read-only view of the table that all() returns; all() is called when a name is first read. Unknown names and
--- assignments are errors. A call of the view calls call().
+-- Return a read-only view of the table that all() returns. Only reading a name calls all(). Unknown names and
+-- assignments are errors. If `call` is given, a call of the view calls this function.
 local function vocabulary(what, all, call)
   return setmetatable({}, {
     __index = function(_, name) return all()[name] or core.unknown(what, word(name), core.keys(all())) end,
@@ -59,7 +59,7 @@ local function vocabulary(what, all, call)
   })
 end
 
--- Return a table with the entries of both tables. Each may be nil; if both are, return nil.
+-- Return a table with the entries of a and b; entries of b win. If one of the two is nil, return the other.
 local function joined(a, b)
   if not a or not b then return a or b end
   local all = {}

@@ -8,7 +8,7 @@ local words, scope, printed = core.words(), {}, nil
 
 -- Values -----------------------------------------------------------------------
 
-local SHOWN, WIDE, DEEP = 16, 16, 4 -- most groups of a family, elements of a list, tables inside tables to print
+local SHOWN, WIDE, DEEP = 16, 16, 4 -- limits: groups of a family, elements of a list, depth of tables
 
 local value_text
 
@@ -79,7 +79,7 @@ local own = {
 local function value_of(name)
   if scope[name] ~= nil then return scope[name] end
   if own[name] then return own[name]() end
-  if words[name] ~= nil then return words[name] end -- a recipe may call a grid "grid", which is then t.grid
+  if words[name] ~= nil then return words[name] end -- a word wins over a family of its name, t.NAME
   if type(name) == "string" and last.topology:has(name) then return last.topology[name] end
 end
 
@@ -117,7 +117,7 @@ end
 
 local function is_unfinished(why) return why:sub(-5) == "<eof>" end
 
--- Run some lines. Return what they print and the values that they return, as text, or nil if they are incomplete.
+-- Run lines of Lua. Return as text what they print and the values that they return; or nil if the lines are incomplete.
 local function run(text)
   local chunk = load("return " .. text, "=line", "t", env)
   local why
@@ -134,7 +134,7 @@ end
 
 -- Completion -----------------------------------------------------------------------
 
--- Return the value of a path such as t.tp, without calling anything, or nil.
+-- Return the value of a path such as t.tp, or nil if there is none.
 local function reach(path)
   local value
   for name in string.gmatch(path, "[%w_]+") do

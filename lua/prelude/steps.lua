@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- The bundled steps: `steps.NAME { settings }` makes the step of a recipe, which then also has the parameters of this
--- step. Each bundled step is that of one system, in a file of its name, which is loaded at its first evaluation:
+-- The bundled steps: `steps.NAME { settings }` makes the step of a recipe, and the recipe then also has the parameters
+-- of this step. Each bundled step models one system. It is in the file NAME.lua, which is loaded when it first runs:
 --   transformer  Megatron-core
 --   picotron     picotron
 --   fsdp2        torch's FSDP2 (fully_shard) around a Llama, with tensor parallelism as torchtitan plans it
@@ -9,7 +9,7 @@
 local core, shared, parameters = ...
 local param = parameters.param
 local weak = { __mode = "k" }
-local makers, params, lacks = {}, setmetatable({}, weak), setmetatable({}, weak) -- by step
+local makers, params, lacks = {}, setmetatable({}, weak), setmetatable({}, weak) -- params, lacks: by step
 
 -- Return the parameters of the model and the batch. Their aliases are Megatron-LM's arguments.
 local function common()
@@ -116,7 +116,7 @@ function own.fsdp2()
   })
 end
 
--- The family for each role: a name; or a list, of which the first family in the plan counts; or false for no family.
+-- By role: the name of the family; or a list of names, of which the first in the plan counts; or false for no family.
 local roles = {
   transformer = { tp = "tp", pp = "pp", dp = { "dp_cp", "dp" }, cp = "cp", ep = "ep",
                   expert_dp = { "expt_dp", "expert_data" }, expert_tp = "expt_tp", tp_ep = "tp_ep", tp_cp = "tp_cp",
@@ -138,12 +138,12 @@ local function library(name)
   return libraries[name]
 end
 
--- For each step a function that returns why its calls are not known with these parameters of a recipe, or nil. The step
--- refuses such parameters, and `moongrid check` does not prove it.
+-- By step: a function that returns why the step's calls are not known with a recipe's parameters, or nil if they are
+-- known. If there is a reason, the step refuses the parameters, and `moongrid check` does not try to prove the step.
 local unknown = {}
 
--- Return a function that refuses parameters whose values were not recorded. `recorded` has the recorded values by name;
--- false means that the parameter was left out.
+-- Return such a function for a system. Its reason is a parameter with another value than in the recordings. `recorded`
+-- has the recorded values by name; false means that the parameter was left out.
 local function unrecorded(system, recorded)
   return function(p)
     for name, value in shared.sorted_pairs(recorded) do

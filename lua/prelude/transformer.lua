@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: MIT
 --
--- steps.transformer makes the calls of one training step of Megatron-core. They equal the recordings in
--- tests/golden/steps: of 0.19.2, with latent attention or multi-token prediction of 0.16.1. The comments name the file
--- of megatron/core that makes the calls. Recordings have no compute, no memory, no ZeRO 2 and 3, and no attention over
--- cp; these follow the papers that model.lua names, and
+-- steps.transformer makes the calls of one training step of Megatron-core. They equal the calls in tests/golden/steps,
+-- which were recorded with 0.19.2; or with 0.16.1 for latent attention and multi-token prediction. The comments name
+-- the files of megatron/core that make the calls. Compute, memory, ZeRO 2 and 3 and attention over cp were not
+-- recorded; here they follow the papers that model.lua names, and
 --   [Z]  Rajbhandari et al. 2020, arXiv 1910.02054: what ZeRO shards, and its bytes (sections 5 and 7)
 
 local core, shared, model, run_pipeline = ...
@@ -18,7 +18,7 @@ local usual = { tied = true, gated = false, norm = "layer", positions = "learned
                 moe_every = 1, load = 1, qk_pos_emb_head_dim = 64, recompute = "none", schedule = "1f1b",
                 grad_type = "fp32", mtp_num_layers = 0, transformer_impl = "transformer_engine" }
 
--- Read arguments of Megatron-LM that mean the opposite of a parameter, or only a part of it.
+-- Apply arguments of Megatron-LM that mean the opposite of a parameter, or only a part of its values.
 local function read_arguments(v, instances, refuse)
   v.zero = v.zero or instances > 1 and 1 or 0 -- only the distributed optimizer has instances
   if v.untie_embeddings_and_output_weights then v.tied = false end
@@ -92,7 +92,7 @@ local function check(v, tp, pp, cp, ep, etp, refuse)
   end
 end
 
--- Return the layers of each virtual stage, chunk x pp + stage, in the order of the model:
+-- Return the number of layers of each virtual stage; its index is chunk x pp + stage:
 -- transformer/transformer_block.py, get_num_layers_to_build; pipeline_parallel_layer_layout.py for a list.
 local function split_layers(v, pp, chunks, refuse)
   local of, virtual = {}, pp * chunks
@@ -133,7 +133,7 @@ local function split_layers(v, pp, chunks, refuse)
     refuse("first_stage_layers and last_stage_layers with interleave %d need a stage between these two; pp=3 would do",
       chunks)
   end
-  local each = stages * chunks -- the number of layers between the ends is a multiple of this; 0: none there
+  local each = stages * chunks -- the layers of the other stages are a multiple of this; 0: no other stage
   local rest = v.layers - ends
   if stages == 0 and rest ~= 0 or stages > 0 and (rest < each or rest % each ~= 0) then
     local below = ends + rest // math.max(each, 1) * each
@@ -155,7 +155,7 @@ local function complete(v, tp, etp)
     if v.sequence_parallel == nil then v.sequence_parallel = tp > 1 end
   end
   if v.bias == nil then v.bias = not (v.experts and (etp > 1 or v.shared_ffn)) end
-  function v.has_experts(i) -- those of multi-token prediction are as the last one
+  function v.has_experts(i) -- layers of multi-token prediction are as the model's last layer
     i = math.min(i, v.layers - 1)
     return v.experts and i >= (v.dense_layers or 0) and i % v.moe_every == 0
   end
@@ -164,8 +164,8 @@ local function complete(v, tp, etp)
   local content, value, rotated = v.qk_head_dim or v.head, v.v_head_dim or v.head, v.qk_pos_emb_head_dim
   local query = content + rotated
   if v.qk_norm == nil then v.qk_norm = true end
-  -- Matrices that make the input narrow, and those that make it wide again. With Transformer Engine each rank of tp has
-  -- the first ones whole (TELinear, "duplicated"), and the norm is a part of the others.
+  -- `downs` are the matrices that make the input narrow, `ups` those that make it wide again. With Transformer Engine
+  -- each rank of tp has whole matrices `downs` (TELinear, "duplicated"), and the norm is a part of `ups`.
   local downs, ups = {}, {}
   v.latent = { downs = downs, ups = ups, query = query, value = value, is_cut = v.transformer_impl == "local" }
   v.keys_values = heads * (query + value)
@@ -182,7 +182,7 @@ local function complete(v, tp, etp)
   pair("kv", latent, rotated, heads * (content + value))
 end
 
--- Return the flops of layer i in the forward pass; of the experts only those that a token uses.
+-- Return the flops of layer i in the forward pass. Of the experts, count only those that a token uses.
 local function flops_of(v, cost, i)
   local width = v.has_experts(i) and v.moe_ffn * v.topk + (v.shared_ffn or 0) or v.ffn
   return cost.layer(v.gated and 3 or 2, width) + (i >= v.layers and cost.joined or 0)
@@ -190,8 +190,8 @@ end
 
 local M = {}
 
--- Return the size of the model: its parameters, those that a token uses, and the flops for a token, forward and
--- backward, with attention among tokens as a separate number.
+-- Return the size of the model: `parameters`; `active`, the parameters that a token uses; `flops` of a token, forward
+-- and backward; and `attention`, the part of these flops that is attention among tokens.
 function M.size(p, own, where)
   local v = model.read("transformer", p, {}, own, usual, kinds, where)
   if v.disable_bias_linear then v.bias = false end
@@ -249,12 +249,12 @@ function M.step(s, p, families, defaults, own, where)
   local function layers_of(chunk) return virtual_layers[chunk * pp + stage] end
   local function is_first(chunk) return stage == 0 and chunk == 0 end
   local function is_last(chunk) return stage == pp - 1 and chunk == chunks - 1 end
-  -- Return the index in the model of the first layer of a chunk.
+  -- begin(chunk) is the index of the chunk's first layer in the model.
   local before = { [0] = 0 }
   for i = 1, pp * chunks - 1 do before[i] = before[i - 1] + virtual_layers[i - 1] end
   local function begin(chunk) return before[chunk * pp + stage] end
 
-  local function has_norm(chunk) -- the last one: transformer/transformer_block.py, has_final_layernorm_in_this_stage
+  local function has_norm(chunk) -- the last norm: transformer/transformer_block.py, has_final_layernorm_in_this_stage
     if deeper == 0 then return is_last(chunk) end
     return layers_of(chunk) > 0 and begin(chunk) + layers_of(chunk) == v.layers
   end
@@ -282,8 +282,8 @@ function M.step(s, p, families, defaults, own, where)
 
   -------------------------------------------------------------------------------------------------- the model
 
-  -- A matrix cut by columns, whose input has so many bytes, and the next one, cut by rows: tensor_parallel/layers.py,
-  -- ColumnParallelLinear and RowParallelLinear. The backward pass gathers the input of the first matrix again.
+  -- column() is a ColumnParallelLinear, whose input has `bytes`; row() is a RowParallelLinear; region() is the pair:
+  -- tensor_parallel/layers.py. The backward pass gathers the input of the ColumnParallelLinear again.
   local tensor = group "tp"
   local function call(over, op, bytes) if over then s[op](s, over, bytes) end end
   local function gather(bytes) if sp then s:all_gather(tensor, bytes or act) end end
@@ -316,7 +316,7 @@ function M.step(s, p, families, defaults, own, where)
   end
 
   -- Latent attention: transformer/multi_latent_attention.py, get_query_key_value_tensors. If each rank makes all
-  -- columns of the latent vectors, tp gathers only the rotary part of the keys. Otherwise tp gathers the columns.
+  -- columns of the latent vectors, ranks of tp gather only the rotary part of the keys, otherwise the columns.
   local latent, wide = v.latent, b * q * w
   local function narrow(i)
     for _, down in ipairs(latent.downs) do
@@ -371,16 +371,16 @@ function M.step(s, p, families, defaults, own, where)
   end
 
   -- Experts: transformer/moe/token_dispatcher.py, MoEAlltoAllTokenDispatcher and MoEAllGatherTokenDispatcher; the
-  -- router's counts: router.py. With dropless experts the bytes after the first exchange depend on the data: `load`.
+  -- router's counts: router.py. With dropless experts `load` sets the bytes after the first exchange.
   local tokens, over_ep, over_etp, over_both = b * q // cut, group "ep", group "expert_tp", group "tp_ep"
   local routed = v.experts and tokens * v.topk
-  -- all experts have an equal capacity: transformer/moe/moe_utils.py, get_capacity
+  -- round up, because all experts have one capacity: transformer/moe/moe_utils.py, get_capacity
   if routed and not v.dropless then routed = (routed + v.experts - 1) // v.experts * v.experts end
   local loaded = routed and (v.dropless and math.floor(routed * v.load) or routed)
   local all = size "tp_ep"
   local function experts(i, again)
     use(i .. "router")
-    if v.aux_loss and (again or v.recompute ~= "full") then -- with full recompute only in the second forward pass
+    if v.aux_loss and (again or v.recompute ~= "full") then -- full recompute: only when run again
       call(group "tp_cp", "all_reduce", 8 * v.experts)
     end
     if v.dispatcher == "alltoall" then
@@ -393,7 +393,7 @@ function M.step(s, p, families, defaults, own, where)
       call(over_etp, "reduce_scatter", loaded * h * w * etp)
       call(over_ep, "all_to_all", loaded * h * w)
     else
-      call(over_both, "all_gather", tokens * v.experts * all) -- the experts of each token
+      call(over_both, "all_gather", tokens * v.experts * all) -- to which experts each token goes
       call(over_both, "all_gather", tokens * v.experts * w * all)
       call(over_both, "all_gather", tokens * h * w * all)
       use(i .. "experts")
@@ -469,8 +469,8 @@ function M.step(s, p, families, defaults, own, where)
     end
   end
 
-  -- Call pass(c, i) for each layer of a chunk. Equal layers become a loop; if weights or gradients travel beside them,
-  -- each layer stands alone.
+  -- Call pass(c, i) for each layer i of chunk c. Consecutive equal layers become a loop, but not if weights or
+  -- gradients travel beside them, because then some layers start the calls of buckets.
   local function each_layer(c, beside_them, backward, pass)
     local from, left, once = begin(c), layers_of(c), model.once(s)
     if backward then from = from + left - 1 end
@@ -553,7 +553,7 @@ function M.step(s, p, families, defaults, own, where)
     ready "head"
     for i = v.layers + deeper - 1, v.layers, -1 do
       layer_back(c, i, joined_layer)
-      gather() -- the sequence was cut again
+      gather() -- because the forward pass cut the sequence after `join`
       column_back(i .. "join", 2 * act)
       ready(i .. "join norm")
       gather()
@@ -596,8 +596,8 @@ function M.step(s, p, families, defaults, own, where)
     s:free "activations"
   end
 
-  -- Messages: pipeline_parallel/p2p_communication.py. They are sent in a batch, or with overlap_p2p one by one. In the
-  -- second case, with two stages, the odd stage sends over the default group, so that both directions proceed at once.
+  -- Messages: pipeline_parallel/p2p_communication.py. They are sent in a batch, or with overlap_p2p one by one. With
+  -- overlap_p2p and two stages, the odd stage sends over the default group, so that no direction waits for the other.
   local via, line, message = s, {}, act // cut
   function line.together(body) via:group(body) end
   local function next_to(messages, computes)
@@ -657,9 +657,9 @@ function M.step(s, p, families, defaults, own, where)
     call(group "dp", "all_reduce", 4)
   end
 
-  -- Compute the norm of the gradients; with fp16 check before that the gradients are finite: optimizer/clip_grads.py
-  -- and optimizer.py. Then the distributed optimizer gathers the new weights (with experts there are two optimizers,
-  -- which gather one after the other): distrib_optimizer.py.
+  -- With fp16, first check that the gradients are finite: optimizer/optimizer.py. Compute their norm:
+  -- optimizer/clip_grads.py. Then the distributed optimizer gathers the new weights: distrib_optimizer.py. With ep
+  -- above 1 there are two optimizers, which gather one after the other.
   local function sum_norm()
     if sharded then return call(group "optimizer", "all_reduce", 4) end
     call(group "model", "all_reduce", 4)

@@ -241,7 +241,7 @@ static bool *names_row_of(const matching *m, size_t at) {
   return m->table + (m->walks ? at : at & 1) * (m->npattern + 1);
 }
 
-/* Return whether an item of the pattern matches this letter, or texts of such letters. */
+/* Return whether an item of the pattern is this character, or matches texts that have it. */
 static bool names_is_of(const names_rule *r, unsigned char item, unsigned char c) {
   bool digit = mgrid_is_digit((char)c), letter = mgrid_is_letter((char)c);
   if (item >= ANY) return item == ANY || c == item;
@@ -319,8 +319,8 @@ static bool names_walk(matching *m) {
   return false;
 }
 
-/* Set pattern and name, without equal letters at their start and end. False: *fits is the result
-** already. */
+/* Set pattern and name, without equal letters at their start and end. Return false if *fits has the
+** result already. */
 static bool names_begin(matching *m, const char *pattern, const char *name, bool *fits) {
   size_t least = 0;
   m->pattern = (const unsigned char *)pattern, m->name = (const unsigned char *)name;

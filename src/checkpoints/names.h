@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** names.h - rules between the names of two systems, one on a line:
+** names.h - rules between the names of two systems, one rule on a line:
 **
 **   model.layers.(%d+).mlp.down_proj.weight -> l%1_down                    the same tensor under two names
 **   a.(%d+).gate.weight + a.%1.up.weight -> l%1_gate_up                    concatenated on the first axis

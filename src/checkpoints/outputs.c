@@ -164,8 +164,8 @@ static mgrid_status set_stored(applied *a) {
   return a->err->status;
 }
 
-/* Set the forms of the plan's tensors. If the wanted tensor is a part, find all parts, because it
-** starts where those before it end. */
+/* Set the forms of the plan's tensors. If the wanted tensor is a part, find all parts, because
+** a part starts where the part before it ends. */
 static mgrid_status set_wanted(applied *a) {
   form mine = a->slice >= 0 ? outputs_slice_of(a->wanted) : a->wanted;
 
@@ -255,7 +255,7 @@ static mgrid_status add_box(const applied *a, view *v, size_t i, const shards_te
   return MGRID_OK;
 }
 
-/* Apply the rule with its captures bound. *any: it applies. */
+/* Apply the rule with its captures bound. Set *any to whether it applies. */
 static mgrid_status apply(applied *a, view *v, bool *any) {
   if (find_stored(a, any) || !*any) return a->err->status;
   if (set_stored(a) || set_wanted(a) || set_blocks(a) || check_forms(a)) return a->err->status;
@@ -332,8 +332,8 @@ static mgrid_status outputs_unknown(const outputs *o, const char *name, const ch
   return mgrid_fail(err, MGRID_UNKNOWN_NAME, "%s: no tensor '%.200s'%s", where, name, tail);
 }
 
-/* Return the length of the shortest prefix of a name that ends in a dot and that several stored
-** tensors have, none of them used. *n: how many tensors have it. 0: there is no such prefix. */
+/* Return the length of the name's shortest prefix that ends in a dot and that several stored
+** tensors have, all of them unused. *n: how many tensors have it. 0: there is no such prefix. */
 static size_t unused_beginning(const outputs *o, const char *name, size_t *n) {
   for (const char *dot = strchr(name, '.'); dot; dot = strchr(dot + 1, '.')) {
     size_t length = (size_t)(dot + 1 - name), used = 0;
@@ -429,8 +429,8 @@ static mgrid_status by_layouts(outputs *o, const names *all, mgrid_error *err) {
   return err->status;
 }
 
-/* Make the outputs of stored tensors whose names are those of the plan's tensors, where a dot or
-** dash may be a _ in the plan. Leave out tensors that the user's rules make (`ruled`). */
+/* Make the output of each stored tensor whose name is that of a tensor of the plan. A dot or dash
+** of the name may be a _ in the plan. Leave out tensors that the user's rules make (`ruled`). */
 static mgrid_status by_names(outputs *o, const bool *ruled, mgrid_error *err) {
   for (size_t i = 0; i < o->from->n && !err->status; i++) {
     const char *name = o->from->tensor[i].name;

@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { HEADER_MAX = 100000000 }; /* most bytes of a header; other readers have this limit, too */
+enum { HEADER_MAX = 100000000 }; /* limit of a header in bytes; other readers have it, too */
 
 /* -------------------------------------------------------------------- types */
 

@@ -19,7 +19,7 @@ typedef struct st_tensor {
   size_t naxes;
   int64_t shape[MGRID_AXES_MAX];
   int64_t at, bytes; /* offset in the file's data, and length. st_create sets both */
-  bool taken;        /* a part of an index has this tensor */
+  bool taken;        /* an index lists this tensor as a part */
 } st_tensor;
 
 /* Return the bytes of an element of a moongrid type. 0: safetensors files do not have this type. */

@@ -16,10 +16,11 @@
 
 /* ================================================================= the proof */
 
-/* The elements of a part are all combinations of its runs, or a slice of these, which is a few
-** boxes. On the first axis, the ends of all runs cut the axis into intervals; within an interval
-** the same boxes have runs. Prove each interval on the next axis, for these boxes. On the last axis
-** the runs must follow each other without gap or overlap, from the first index to the last. */
+/* The elements of a part are all combinations of its runs, or a slice of these combinations. A
+** slice is divided into a few boxes. The ends of all runs cut the first axis into intervals, such
+** that all indices of an interval are in the same boxes. For each interval, the next axis is proved
+** for these boxes. On the last axis the runs must follow each other without gap or overlap, from
+** the first index to the last. */
 
 typedef struct box { /* a box of a part */
   const shards_part *part;
@@ -44,7 +45,7 @@ static const char *file_name(const box *b) {
   return slash ? slash + 1 : b->part->file->path;
 }
 
-/* Refuse: element p->at is in both a and b; or in no part (a NULL). */
+/* Refuse because element p->at is in the boxes a and b; or, if a is NULL, in no part. */
 static mgrid_status index_refuse(const proof *p, const box *a, const box *b) {
   char element[MGRID_AXES_MAX * 24] = "";
   size_t n = 0;
@@ -184,8 +185,8 @@ static bool is_whole(const shards_part *part) {
 }
 
 /* Prove that the parts hold each element exactly once. Otherwise return MGRID_REFUSED; the error
-** names an element that is in no part, or in two. At most O(rows of the tensor), which is the cost
-** of reading it. O(runs log runs) if the parts are cut on one axis only. */
+** names an element that is in no part, or in two. It takes at most O(rows of the tensor), as
+** reading the tensor does; or O(runs log runs) if the parts are cut on one axis only. */
 static mgrid_status index_prove(const shards_tensor *t, mgrid_error *err) {
   proof p = { t, { 0 }, err };
   size_t n = 0, room = 1;
@@ -364,7 +365,7 @@ static mgrid_status whole_part(const shards_tensor *t, shards_part *part, mgrid_
   return MGRID_OK;
 }
 
-/* Read an integer. False: the value is not one. */
+/* Read an integer. Return false if the value is something else. */
 static bool read_integer(const json_t *value, int64_t *out) {
   *out = json_integer_value(value);
   return json_is_integer(value);
@@ -405,7 +406,8 @@ static mgrid_status read_runs(const shards_tensor *t, const json_t *axes, shards
   return MGRID_OK;
 }
 
-/* Read the slice of its runs that a part has. Without "first" and "elements" it has all. */
+/* Read which slice of all combinations of its runs a part has. Without "first" and "elements", the
+** part has all of them. */
 static mgrid_status read_slice(const shards_tensor *t, const json_t *about, shards_part *part,
                                mgrid_error *err) {
   const json_t *first = json_object_get(about, "first"),

@@ -50,7 +50,7 @@ typedef struct shards_tensor {
 typedef struct shards {
   json_t *index; /* owns the names; NULL: there is a single file */
   size_t nfiles;
-  st_file **file; /* [nfiles]: only some that were read last are open */
+  st_file **file; /* [nfiles]: only some of those read last are open */
   size_t opened;  /* how often a file was opened to read */
   size_t n;
   shards_tensor *tensor; /* [n]: in the order of the index */

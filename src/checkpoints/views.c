@@ -41,7 +41,7 @@ static uint64_t views_widen(uint64_t bits, int exponent, int fraction) {
   int64_t bias = top / 2;
   if (power == top) return sign | UINT64_C(0x7ff) << 52 | part << (52 - fraction);
   if (power == 0 && part == 0) return sign;
-  if (power == 0) { /* a subnormal number is a normal one as an f64, unless it was one already */
+  if (power == 0) { /* a subnormal number becomes a normal f64, unless it is an f64 */
     if (exponent == 11) return bits;
     for (power = 1; !(part >> fraction); power--) part <<= 1;
     part &= (UINT64_C(1) << fraction) - 1;
@@ -107,9 +107,9 @@ static void copy_elements(const char *from_type, const void *from, int64_t strid
 
 /* ============================================================== stored parts */
 
-/* On each axis, the wanted part and a stored part have runs in common. Their common elements are all
-** combinations of these runs. For each combination of the outer axes they are a row that is
-** contiguous in both parts. Each row is one read, straight to its place. */
+/* On each axis, the wanted part and a stored part have runs in common. Their common elements are
+** all combinations of these runs. For each combination on the outer axes, the common elements are a
+** row that is contiguous in each of the two parts. Each row is one read, straight to its place. */
 
 enum { OPEN_FILES = 64 }; /* most files that are open */
 
@@ -122,7 +122,7 @@ typedef struct reading {
   const shards_tensor *t;
   const shards_part *from, *want;
   const st_tensor *in;      /* the tensor in the file of the stored part */
-  size_t inner;             /* both parts have all indices of the axes after this one */
+  size_t inner;             /* the two parts have all indices of the axes after this */
   size_t n[MGRID_AXES_MAX]; /* how many runs are common on each axis */
   common_run *run[MGRID_AXES_MAX];
   int64_t from_stride[MGRID_AXES_MAX], to_stride[MGRID_AXES_MAX];
@@ -318,7 +318,7 @@ typedef struct shared {
   mgrid_run *run; /* in the stored tensor */
 } shared;
 
-/* Add `length` indices. Join them with the last ones if they continue these. */
+/* Add `length` indices. If they continue the last place or run, extend that place or run. */
 static void add_shared(shared *s, int64_t in_part, int64_t stored, int64_t length) {
   place *p = s->nplaces ? &s->place[s->nplaces - 1] : NULL;
   mgrid_run *r = s->nruns ? &s->run[s->nruns - 1] : NULL;

@@ -2,7 +2,7 @@
 **
 ** views.h - a view makes a wanted tensor from stored tensors: renamed, concatenated, cut out of a
 ** larger one, stacked, transposed, or of another type. It is a list of boxes of the wanted tensor,
-** which have each element once. Each box is also a box of a stored tensor.
+** which together have each element once. Each box is also a box of a stored tensor.
 */
 #ifndef MGRID_VIEWS_H
 #define MGRID_VIEWS_H

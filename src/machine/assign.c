@@ -61,7 +61,7 @@ static void assign_merge(graph *g) {
 static bool add_edge(graph *g, int64_t a, int64_t b, double bytes) {
   if (a == b || bytes <= 0) return true;
   if (g->nedges == g->room) {
-    assign_merge(g); /* many edges are equal: members of one group on the same two nodes */
+    assign_merge(g); /* many edges are equal, as many members of a group share a node */
     if (g->nedges * 2 >= g->room && !MGRID_ROOM(g->edge, g->room, g->room ? 2 * g->room : 4096))
       return false;
   }
@@ -209,8 +209,8 @@ static void improve(parting *x) {
   }
 }
 
-/* Fill the parts in this order with consecutive blocks; or with `grow`, one by one with the block
-** that sends most to the part. */
+/* Fill the parts in the given order with consecutive blocks. With `grow`, always take the block
+** that exchanges most bytes with the blocks that are in the part already. */
 static void assign_fill(parting *x, const int32_t *order, bool grow) {
   int32_t at = 0;
   if (grow) memset(x->part, 0xff, (size_t)x->n * sizeof *x->part);
@@ -276,7 +276,7 @@ static bool part_blocks(parting *x) {
 typedef struct assigning {
   const mgrid_machine_model *m;
   const graph *g;
-  size_t level;  /* of the nodes */
+  size_t level;  /* the level whose domains are nodes */
   int32_t *node; /* [g->n]: the node of each block */
 } assigning;
 
@@ -333,7 +333,7 @@ bool mgrid_assignable(const mgrid_machine_model *m, int64_t world) {
 }
 
 /* Set the present node of each block. Blocks without ranks get the nodes that are left. Return
-** false if the ranks of some block are on several nodes. */
+** false if a block is on several nodes, or two blocks are on one node. */
 static bool nodes_now(const mgrid_machine_model *m, const mgrid_assignment *a, int64_t world,
                       int64_t nodes, int32_t *node) {
   bool *taken = calloc((size_t)nodes, sizeof *taken), plain = true;

@@ -23,8 +23,8 @@ typedef struct mgrid_assignment {
 mgrid_status mgrid_assign(const mgrid_machine_model *m, const mgrid_plan *p,
                           const mgrid_traffic *traffic, mgrid_assignment *out, mgrid_error *err);
 void mgrid_assignment_free(mgrid_assignment *a);
-/* Return the machine with the ranks on these nodes; nodes NULL: with the ranks in the order of
-** places. */
+/* Return a copy of the machine with the ranks on these nodes. If `nodes` is NULL, the ranks are in
+** the order of places. */
 mgrid_machine_model *mgrid_assigned(const mgrid_machine_model *m, const mgrid_assignment *a,
                                     const int32_t *nodes, int64_t world, mgrid_error *err);
 /* Return whether mgrid_assign can work on the machine: its nodes have one size and lie in several

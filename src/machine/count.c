@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
 ** count.c - count how the groups of a family lie in the domains of a level. If family and level are
-** described by modes, formulas count at any world size. Else the members are counted one by one;
-** tests compare the two.
+** described by modes, formulas count at any world size. Else the members are counted one by one.
+** Tests compare the results.
 */
 #include "families/classes.h"
 #include "machine/count.h"
@@ -24,9 +24,9 @@
 ** domains, the points within the bounds of each domain are counted instead, by division. */
 
 enum {
-  DENSE_MAX = 1 << 16, /* remainders in a table */
-  LISTED_MAX = 4096,   /* positions of a class that is not described by modes */
-  RAIL_MAX = 4096,     /* places after which the domains that cross levels repeat */
+  DENSE_MAX = 1 << 16, /* limit of the remainders in a table */
+  LISTED_MAX = 4096,   /* limit of a group's members, for a class without modes */
+  RAIL_MAX = 4096,     /* limit of the period of domains that cross levels */
 };
 
 /* The domains of a level: by bounds, or by remainders with a period. */
@@ -111,8 +111,8 @@ static int64_t count_between(const mgrid_points *p, int64_t low, int64_t high) {
   return low < high ? below(p, high) - below(p, low) : 0;
 }
 
-/* Count the points x for which x + low to x + high lie in one domain. Return false if that cannot
-** be computed. */
+/* Count the points x for which x + low to x + high lie in one domain. Return false if no
+** formula counts them. */
 static bool count_inside(const bounds *b, const mgrid_points *p, int64_t low, int64_t high,
                          int64_t *n) {
   *n = 0;
@@ -189,7 +189,7 @@ static bool count_push(mgrid_points *p, int64_t size, int64_t stride) {
 /* Count the edges between consecutive members that lead to another domain. */
 static bool count_edges(const bounds *b, const mgrid_points *starts, const shape *s,
                         int64_t *edges) {
-  int64_t n, wrapped = 0; /* how far all smaller modes reach together */
+  int64_t n, wrapped = 0; /* wrapped: how far all smaller modes reach together */
   *edges = 0;
   for (int64_t p = 0; s->offset && p + 1 < s->size; p++) {
     mgrid_points at = *starts;
@@ -247,8 +247,8 @@ static bool sort_shape(shape *s, int64_t *shift) {
   return true;
 }
 
-/* Count for domains that cross levels: how many domains the groups touch, and how many groups touch
-** only one. */
+/* For domains that cross levels, count the domains that each group touches, and the groups that
+** touch only one domain. */
 static bool count_rails(const bounds *b, const mgrid_points *starts, const shape *s,
                         int64_t *inside, int64_t *touched) {
   int64_t P = b->period, rails = (P - 1) / b->run + 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
 ** domains.c - the domains of a machine and the families of a plan: domains as families themselves
-** (machine.node), and the laws that a recipe claims about both (within, aligned, spread). A law
+** (machine.node), and the laws about families and domains (within, aligned, spread). A law
 ** that does not hold is refused with the first group that breaks it, and with advice.
 */
 #include "machine/count.h"
@@ -15,8 +15,8 @@
 
 /* =============================================================== as families */
 
-/* The domains of a regular level are described by modes at any world size: the full domains, and
-** the last domain, which the world may fill only in part. */
+/* At any world size, modes describe the domains of a regular level: the full domains, and the last
+** domain, which the world may fill only in part. */
 
 /* Return a family of modes over `size` ranks from `offset` on. Modes of size 1 are left out. */
 static mgrid_family *modes(int64_t world, int64_t offset, int64_t size, const mgrid_mode *inside,
@@ -60,9 +60,9 @@ static mgrid_family *segments(const mgrid_tier *t, int64_t world, mgrid_error *e
   return f;
 }
 
-/* Return domains that cross levels. A domain has `run` consecutive ranks of each `period`, and each
-** `span` has its own domains. Return NULL and set *ruled to false if the machine or the world is
-** not regular enough. */
+/* Return domains that cross levels. A domain has `run` consecutive ranks of each `period` ranks,
+** and each `span` ranks have domains of their own. Return NULL and set *ruled to false if the
+** machine or the world is not regular enough. */
 static mgrid_family *crossing(const mgrid_machine_model *m, const mgrid_crossing *x, int64_t world,
                               bool *ruled, mgrid_error *err) {
   const mgrid_tier *of = &m->tier[x->of];
@@ -192,7 +192,7 @@ static void advise_within(const mgrid_machine_model *m, const mgrid_family *f, s
 
 /* ------------------------------------------------------------------ aligned */
 
-/* A domain that a group uses, and the domain around it. */
+/* A domain that a group uses, the domain of the level before around it, and a rank there. */
 typedef struct use {
   int64_t around, domain, rank;
 } use;

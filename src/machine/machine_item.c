@@ -98,9 +98,9 @@ mgrid_status mgrid_machine_print_json(const mgrid_machine_model *m, mgrid_sink s
 
 /* ======================================================== the nodes of a job */
 
-/* Comparing the machine of a plan with the nodes on which the ranks of a job run. */
+/* Compare the machine of a plan with the nodes on which the ranks of a job run. */
 
-/* where a rank runs */
+/* where a rank runs, in the job and in the machine */
 typedef struct seat {
   uint64_t host; /* identifies the node of the job */
   int64_t node;  /* of the machine */
@@ -119,9 +119,10 @@ static int by_node(const void *a, const void *b) {
   return (x->rank > y->rank) - (x->rank < y->rank);
 }
 
-/* The seats are sorted into runs: with `hosts` by the node of the job, else by the node of the
-** machine. Count the ranks whose other node is not that of the first rank in their run. Set *second
-** to the lowest such rank, and *first to the first rank in its run. */
+/* The seats are sorted by one kind of node: by that of the job if `hosts` is true, else by that of
+** the machine. A run has all seats of one node. Count the ranks whose node of the other kind
+** differs from that of the first rank in their run. Set *second to the lowest of these ranks, and
+** *first to the first rank in its run. */
 static int64_t strays(const seat *s, int64_t n, bool hosts, const seat **first,
                       const seat **second) {
   int64_t found = 0, start = 0;
@@ -172,9 +173,9 @@ static bool same_name(const char *a, const char *b) {
   return n == k && strncmp(a, b, n) == 0;
 }
 
-/* Refuse if the machine has the name of this rank's node at another node. Names that the machine
-** does not have are accepted, because a node may have another name there, as pods of Kubernetes
-** do. */
+/* Refuse if the machine gives the name of this rank's node to another node. Accept a name that the
+** machine does not have, because a node may call itself differently than its machine does: pods of
+** Kubernetes do so. */
 static mgrid_status compare_name(const mgrid_machine_model *m, size_t level, int64_t rank,
                                  const char *name, mgrid_error *err) {
   const mgrid_tier *t = &m->tier[level];
@@ -316,7 +317,7 @@ mgrid_status mgrid_runtime_machine(mgrid_runtime *rt, const mgrid_machine_model 
 
 /* ================================================================ the reader */
 
-/* Read the machine and the traffic of a saved plan. Both are texts as a user writes them. */
+/* Read the machine and the traffic of a saved plan, where they are texts as a user writes them. */
 
 static void read_machine(const char *text, mgrid_topology *t, mgrid_fields *all) {
   const int64_t world = t->content.world;

@@ -18,7 +18,7 @@ typedef struct mgrid_machine_item {
 } mgrid_machine_item;
 
 /* The kind of this item. A plan has at most one such item, under the name MGRID_MACHINE_NAME. A
-** host can lend one to a runtime, too. machine_item.c */
+** host can lend such an item to a runtime, too. machine_item.c */
 extern const mgrid_item_kind mgrid_machine_kind;
 #define MGRID_MACHINE_NAME "machine"
 mgrid_machine_item *mgrid_machine_item_new(const mgrid_machine_model *m, int64_t world,
@@ -35,7 +35,7 @@ typedef struct mgrid_machine_law {
                     int64_t *first, mgrid_text *wrong, mgrid_error *err);
   const char *breaks; /* in messages about one group: "crosses" */
   const char *break_; /* in messages about several groups: "cross" */
-  /* append what would make the law hold; may be NULL */
+  /* append advice: what would make the law hold */
   void (*advise)(const mgrid_machine_model *m, const mgrid_family *f, size_t level, mgrid_text *t);
 } mgrid_machine_law;
 const mgrid_machine_law *mgrid_machine_law_named(const char *name);

@@ -23,7 +23,7 @@ typedef struct unit {
   double of; /* the unit in bytes per second or in seconds */
 } unit;
 
-/* Texts that are written use only the first units. */
+/* Machines are written with the first units only: bandwidth_text, latency_text. */
 static const unit of_bandwidth[] = {
   { "GB/s", 1e9 },       { "TB/s", 1e12 },       { "MB/s", 1e6 },
   { "kB/s", 1e3 },       { "B/s", 1 },           { "GiB/s", 1073741824 },
@@ -116,14 +116,13 @@ void mgrid_link_text(mgrid_link link, mgrid_text *t) {
 
 /* =================================================================== presets */
 
-/* Machines from public data sheets. The link of a level says what one of its domains can send at a
-** time, in one direction. For a gpu it is its share of NVLink or xGMI, for a node the sum of its
-** network ports. */
+/* Machines from public data sheets. The link of a level has the bandwidth of one of its domains, in
+** one direction: of a gpu its share of NVLink or xGMI, of a node the sum of its network ports. */
 
 static const struct preset {
   const char *name, *text, *source;
 } presets[] = {
-  /* in the order of their names; the last name is NULL. step/costs.c has their flops and memory */
+  /* sorted by name; the last name is NULL. step/costs.c has the flops and memory of each preset */
   { "dgx-a100", "node:*[200GB/s] gpu:8[300GB/s] rail = gpu[25GB/s]",
     "NVIDIA DGX A100 data sheet: 8 A100 with NVLink 3 at 600 GB/s (both directions), 8 ConnectX-6 "
     "ports of 200 Gb/s" },
@@ -348,7 +347,7 @@ static word *word_of(word_list *w, const char *name, scan *s, const char *from) 
   return one;
 }
 
-/* Read what follows "rail =". */
+/* Read the text after "rail =", as "gpu / 2 in rack". */
 static void read_crossing(scan *s, word *one) {
   char in[MGRID_NAME_MAX + 1] = "";
   machine_text_skip_blanks(s);
@@ -412,8 +411,8 @@ static void read_words(scan *s, word_list *w) {
 
 /* ---------------------------------------------------------------- the machine */
 
-/* Return whether the word sets the number of domains of the first level, which is open: for a file
-** that describes one node, "node:8" says that there are 8 of them. */
+/* Return whether the word sets the number of domains of a first level without a number: after a
+** file that describes one node, "node:8" makes 8 such nodes. */
 static bool tells_number(const mgrid_machine_model *m, const word *one) {
   return m->ntiers && m->tier[0].counts[0] == 0 && one->ncounts == 1
          && strcmp(m->tier[0].name, one->name) == 0;

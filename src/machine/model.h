@@ -14,7 +14,7 @@
 #include <jansson.h>
 
 enum {
-  MGRID_LEVELS_MAX = 16,        /* levels of a machine; also the most that may cross them */
+  MGRID_LEVELS_MAX = 16,        /* levels of a machine; as many more may cross them */
   MGRID_MACHINE_TEXT = 1 << 20, /* bytes of the text of a machine */
   MGRID_COUNTS_MAX = 1 << 22,   /* numbers of domains, over all levels of a machine */
   MGRID_PLACED_MAX = 1 << 24,   /* ranks whose places may be listed */
@@ -41,9 +41,9 @@ typedef struct mgrid_tier { /* one level */
 
 typedef struct mgrid_crossing { /* domains that cross levels */
   char name[MGRID_NAME_MAX + 1];
-  size_t of;     /* the level that chooses the domain, by the index within the level before */
+  size_t of;     /* the level whose index in the level before chooses the domain */
   int64_t share; /* how many neighbouring indices belong to one domain */
-  /* the level whose domains each have domains of their own; -1: the domains span the machine */
+  /* each domain of this level has crossing domains of its own; -1: they span the machine */
   int in;
   int64_t domains;
   int64_t width; /* domains within the largest domain of `in`; smaller ones leave numbers unused */
@@ -112,7 +112,7 @@ int64_t mgrid_machine_require(const mgrid_machine_model *m, const char *level, m
 ** places. */
 size_t mgrid_node_level(const mgrid_machine_model *m);
 /* Return the level of NVLink domains: "clique" or "nvlink". Without these, return the farthest
-** level inside whose domains each place can send at its own bandwidth; if no bandwidth is known,
+** level in whose domains each place can send at its own bandwidth; if no bandwidth is known, return
 ** the level of nodes. */
 size_t mgrid_nvlink_level(const mgrid_machine_model *m);
 /* Compare the machine with the nodes on which the ranks of a job run. host[r] identifies the node

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
 ** traffic.c - the cost of a plan on a machine: the bytes that its families send, how many of them
-** go from domain to domain, and the fewest that could. `moongrid place` prints the cost.
+** go from domain to domain, and a lower bound of this number. `moongrid place` prints the cost.
 */
 #include "machine/traffic.h"
 #include "machine/count.h"
@@ -207,7 +207,7 @@ double mgrid_flow_edge(const mgrid_flow *f, int64_t n) {
                                          : all / (double)n;
 }
 
-/* Add the bytes of an edge to both its domains, if these differ. Return what was added. */
+/* If an edge joins two domains, add its bytes to each of them. Return the bytes that cross. */
 static double cross(const int32_t *domain, int32_t a, int32_t b, double bytes, double *out) {
   if (domain[a] == domain[b]) return 0;
   if (out) out[domain[a]] += bytes, out[domain[b]] += bytes;
@@ -238,7 +238,7 @@ double mgrid_flow_leaving(const mgrid_flow *flow, const mgrid_family *f, const i
       continue;
     }
     for (int64_t p = 0; p < n; p++) here[domain[group[p]]]++;
-    for (int64_t p = 0; p < n; p++) { /* set to 0 after use, so each domain counts once */
+    for (int64_t p = 0; p < n; p++) { /* a count is negated after use, so each domain counts once */
       int32_t d = domain[group[p]];
       if (here[d] <= 0) continue;
       double leaving = (double)here[d] * (double)(n - here[d]) * bytes;
@@ -255,10 +255,11 @@ double mgrid_flow_leaving(const mgrid_flow *flow, const mgrid_family *f, const i
 
 /* ======================================================== the cost of a plan */
 
-/* The fewest bytes that any order of ranks can have. A group of n members needs at least ceil(n /
-** C) domains of C places. A ring enters each of these domains, so as many of its edges lie between
-** domains (only one edge if the group has two members). A chain enters one fewer. Of all pairs of
-** members, the fewest are apart if all domains but the last are full. */
+/* The lower bound of the bytes, for any order of the ranks. A group of n members needs at least
+** ceil(n / C) domains of C places. A ring enters each of these domains, so as many of its edges
+** lead to another domain (only one edge if the group has two members). A chain needs one such edge
+** fewer. The fewest pairs of members are in different domains if all domains but the last are
+** full. */
 
 typedef struct costing {
   const mgrid_machine_model *m;
@@ -311,7 +312,7 @@ static mgrid_status traffic_add_flow(costing *c, const mgrid_flow *flow, const m
   return sum < 0 ? MGRID_NO_MEMORY : MGRID_OK;
 }
 
-/* Add the flows of a family: those of the traffic; without traffic, one all_reduce. */
+/* Add the flows of a family that the traffic lists; without traffic, add one all_reduce. */
 static mgrid_status traffic_add_family(costing *c, size_t i, mgrid_cost *out, mgrid_error *err) {
   const mgrid_entry *e = &c->p->content.entry[i];
   const mgrid_flow usual = { .by = mgrid_collectives, .bytes = 1 << 30, .calls = 1 };

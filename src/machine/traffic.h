@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
 ** traffic.h - what the families of a plan send ("2 GiB all_reduce x 96"), and what this costs on a
-** machine: the bytes between the domains of each level, the seconds of the busiest links, and the
-** fewest bytes that any order of the ranks can have.
+** machine: the bytes between the domains of each level, the seconds of the busiest links, and a
+** lower bound of the bytes for any order of the ranks.
 */
 #ifndef MGRID_MACHINE_TRAFFIC_H
 #define MGRID_MACHINE_TRAFFIC_H
@@ -29,7 +29,7 @@ extern const mgrid_collective mgrid_collectives[]; /* ends with a NULL name */
 typedef struct mgrid_flow {
   char family[MGRID_NAME_MAX + 1];
   const mgrid_collective *by;
-  double bytes; /* bytes of one call on each rank: of the whole buffer */
+  double bytes; /* size of the whole buffer in one call */
   int64_t calls;
 } mgrid_flow;
 
@@ -56,16 +56,16 @@ const mgrid_traffic *mgrid_plan_traffic(const mgrid_plan *p);
 double mgrid_flow_edge(const mgrid_flow *f, int64_t n);
 
 /* Add to out[d] the bytes of one flow that leave each domain d of a level. Return their sum over
-** all domains, or -1 after an error. A ring's edge between two domains counts in both. It takes
-** O(members), and for MGRID_PAIRS O(members + domains touched). `out` may be NULL. */
+** all domains, or -1 after an error. A ring's edge between two domains counts for each of the two.
+** It takes O(members), and for MGRID_PAIRS O(members + domains touched). `out` may be NULL. */
 double mgrid_flow_leaving(const mgrid_flow *flow, const mgrid_family *f, const int32_t *domain,
                           int64_t ndomains, double *out, mgrid_error *err);
 
 /* ---------------------------------------------------------------------- cost */
 
 /* The cost of a plan, by level from far to near: the bytes between the domains of each level. The
-** last level, whose domains are single places, is left out unless the machine has no other. And the
-** seconds: for each level of known bandwidth the time of the busiest link, added up. */
+** last level, whose domains are single places, is left out unless the machine has no other. For
+** each level of known bandwidth, `seconds` adds the time of its busiest link. */
 typedef struct mgrid_cost {
   size_t n;
   double bytes[MGRID_LEVELS_MAX];

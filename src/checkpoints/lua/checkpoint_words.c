@@ -98,7 +98,7 @@ static int checkpoint_reshard(lua_State *L) {
   lua_settop(L, 4);
   mgrid_lua_stack(L, 24);
   resharding **box = mgrid_lua_new_box(L, sizeof *box, 2, MGRID_LUA_RESHARDING, free_resharding);
-  lua_newtable(L); /* the strings that it borrows */
+  lua_newtable(L); /* the strings that the resharding borrows */
   o.folder = (luaL_checkstring(L, 3), mgrid_lua_name(L, 3));
   lua_pushvalue(L, 3);
   lua_rawseti(L, 6, 1);

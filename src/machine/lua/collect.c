@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** collect.c - job:machine() makes the machine of a running job. It has the boot id of each node,
-** the PCI id of each rank's GPU, and NVLink cliques if NVML is installed. machine:meets(job) checks
-** whether a job runs on the nodes of a given machine.
+** collect.c - job:machine() makes the machine of a running job, and returns the boot id of each
+** node, too. If NVML is installed, the machine has the PCI id of each GPU, and NVLink cliques.
+** machine:meets(job) checks whether a job runs on the nodes of a given machine.
 */
 #include "machine/lua/machine_words.h"
 

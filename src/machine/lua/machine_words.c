@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
 ** machine_words.c - `machine` in recipes (machine.node), the laws within, aligned and spread about
-** such families, and the methods of Machine. `machine` is one object for all plans of a Lua state;
+** these families, and the methods of Machine. `machine` is one object for all plans of a Lua state;
 ** it stands for the machine of the plan that is being made. mgrid_lua_machine_begin puts that
 ** Machine into the registry, mgrid_lua_machine_end removes it. The call machine("node:4 gpu:8")
 ** makes another Machine.
@@ -65,7 +65,7 @@ static int where(lua_State *L) {
   return 1;
 }
 
-/* machine:seat(rank) -> place, host, slot in the host, name of the host */
+/* machine:seat(rank) -> place, node, slot in the node, name of the node */
 static int seat(lua_State *L) {
   const mgrid_machine_model *m = machine_words_check(L);
   size_t node = mgrid_node_level(m);
@@ -139,7 +139,7 @@ static int machine_words_fits(lua_State *L) {
              : 0;
 }
 
-/* machine:node_size() -> the number of ranks of a node */
+/* machine:node_size() -> the places of the largest node */
 static int node_size(lua_State *L) {
   const mgrid_machine_model *m = machine_words_check(L);
   return lua_pushinteger(L, m->tier[mgrid_node_level(m)].most), 1;
@@ -262,9 +262,9 @@ typedef struct machine_box {
   bool read;    /* the recipe has read it */
 } machine_box;
 
-/* Keys of the registry: the Machine of the plan that is being made (or its world, a number);
-** `marks`, a table from families of machines to their Machine; the laws that held, a list of { law,
-** Family, level }; the field `traffic` of the recipe. */
+/* Keys of the registry. current: the Machine of the plan that is being made, or the plan's world if
+** it has no machine. marks: a table from the families of machines to their Machine. laws: a list of
+** { law, Family, level }, the laws that held. traffic: the field `traffic` of the recipe. */
 static const char current_key = 'c', marks_key = 'm', laws_key = 'l', traffic_key = 't';
 
 static void free_machine(void *box) { mgrid_machine_free(((machine_box *)box)->model); }
@@ -524,7 +524,7 @@ const mgrid_machine_model *mgrid_lua_read_machine(lua_State *L) {
   return m;
 }
 
-/* Return the name that the Family on the top has in the topology; NULL: none. */
+/* Return the name of a family in the topology; NULL: none. */
 static const char *machine_words_name_of(const mgrid_content *c, const mgrid_family *f) {
   for (size_t i = 0; i < c->nentries; i++)
     if (c->entry[i].family == f) return c->entry[i].name;
@@ -689,7 +689,7 @@ void mgrid_lua_open_machine(lua_State *L) {
   mgrid_lua_open_class(L, &machine_class);
   lua_newtable(L);
   set_registry(L, &marks_key);
-  for (int i = 0; i < 3; i++) { /* families of no machine have the law `within`, too: keep it */
+  for (int i = 0; i < 3; i++) { /* `within` is a law about other families, too: keep that one */
     lua_pushstring(L, laws[i]);
     lua_getfield(L, -2, laws[i]);
     lua_pushcclosure(L, check_law, 2);
