@@ -22,7 +22,7 @@ AS_TRAINER = $(ALL_LDFLAGS) -Wl,-rpath,'$$ORIGIN/..:$$ORIGIN/../..' -L$(B) -lmoo
 tests: all $(TEST_BIN) $(MPI_BIN)
 
 # They only ask the library: to optimize them takes longer than they run.
-$(TEST_BIN:$(B)/tests/%=$(B)/tests/c/%.o): OPT = -O0 -g $(filter-out -O% -g,$(OPT_$(VARIANT)))
+$(TEST_BIN:$(B)/tests/%=$(B)/tests/c/%.o) $(MPI_BIN:=.o) $(NCCL_BIN:=.o): OPT = -O0 -g $(filter-out -O% -g,$(OPT_$(VARIANT)))
 
 # What `scripts/test core` runs, of CORE=1.
 core: all $(TEST_BIN) $(filter %/materialize,$(MPI_BIN))

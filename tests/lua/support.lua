@@ -27,11 +27,11 @@ function M.unquoted(messages)
   end))
 end
 
--- run(command line) -> stdout, stderr (unquoted), exit code. Never longer than 120 seconds.
+-- run(command line) -> stdout, stderr (unquoted), exit code. Never longer than 300 seconds.
 function M.run(line)
   local out, err = os.tmpname(), os.tmpname()
   M.write(out .. ".sh", line .. "\n")
-  local _, _, code = os.execute(("timeout 120 bash %s.sh >%s 2>%s </dev/null"):format(out, out, err))
+  local _, _, code = os.execute(("timeout 300 bash %s.sh >%s 2>%s </dev/null"):format(out, out, err))
   local text, message = read(out), M.unquoted(read(err))
   os.remove(out)
   os.remove(err)
