@@ -18,12 +18,13 @@ local function new(above)
     line = {}, parent = {}, slots = {}, out = {}, notes = {}, own = {} }, Tree)
 end
 
--- Return the node of a host (kind "host") or of a switch ("switch"); add it if it is not there.
-function Tree:node(kind, name, where)
+-- Return the node of a host (kind "host") or of a switch ("switch"); add it if it is not there. `plain`: the name has
+-- only letters, digits and _.-, which need no check.
+function Tree:node(kind, name, where, plain)
   local of = self[kind]
   local i = of[name]
   if i then return i end
-  if name:find "[^%w_.-]" then file.check("the name of a " .. kind, name, where) end
+  if not plain and name:find "[^%w_.-]" then file.check("the name of a " .. kind, name, where) end
   i = self.n + 1
   self.n, self.name[i], self.line[i], of[name] = i, name, where, i
   if kind == "host" then
@@ -78,7 +79,9 @@ end
 
 -- Attach the names of a list below a switch.
 function Tree:put(kind, list, parent, where)
-  self:names(list, where, function(name) self:below(self:node(kind, name, where), parent, where) end)
+  self:names(list, where, function(name, plain)
+    self:below(self:node(kind, name, where, plain), parent, where)
+  end)
 end
 
 -- Refuse a switch that another one names and that nothing describes.
@@ -113,9 +116,9 @@ local function ranges(list, at)
   return all, at
 end
 
--- Call each(name) for all names of Slurm's "n[1-3,07],m[1-2]x[0-1]" (src/common/hostlist.c).
+-- Call each(name, plain) for all names of Slurm's "n[1-3,07],m[1-2]x[0-1]" (src/common/hostlist.c); `plain` as for node.
 function Tree:names(list, where, each)
-  local most = NAMES + file.length
+  local most, plain = NAMES + file.length, not list:find "[^%w_.,%[%]-]"
   local function expand(parts, k, name)
     local part = parts[k]
     if not part then
@@ -124,7 +127,7 @@ function Tree:names(list, where, each)
       if self.named > most then
         file.limit(where, "the lists of its names have more than %d: %d, and one for each of its bytes", most, NAMES)
       end
-      return each(name)
+      return each(name, plain)
     elseif type(part) == "string" then
       return expand(parts, k + 1, name .. part)
     end

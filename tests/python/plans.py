@@ -62,7 +62,7 @@ def bundled(tap: Tap) -> None:
 
 def algebra(tap: Tap) -> None:
     """Verbs on random families beside the same on lists."""
-    seed = int(os.environ.get("MOONGRID_SEED", random.SystemRandom().randrange(2**31)))
+    seed = int(os.environ.get("MOONGRID_SEED", 41))
     at = random.Random(seed)
     bad: list[str] = []
     for _ in range(200):
