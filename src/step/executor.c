@@ -287,9 +287,7 @@ static void post(step_executor *m, int32_t cursor, uint32_t node) {
     post_point(m, p, n);
 }
 
-/* Return whether all earlier operations of this rank on the communicators of the cursor's operation
-** have ended. */
-static bool in_turn(const step_executor *m, const step_cursor *c) {
+int32_t mgrid_step_executor_earlier(const step_executor *m, const step_cursor *c) {
   const step_program *p = mgrid_step_executor_program(m, c->type);
   const int32_t *circle = m->types->type[c->type].circle;
   for (size_t i = m->first[c->type]; i < m->first[c->type + 1]; i++) {
@@ -297,9 +295,9 @@ static bool in_turn(const step_executor *m, const step_cursor *c) {
     if (o->circle < 0 || o->place.at >= c->place.at) continue;
     mgrid_spend(&m->budget->work, p->node[c->place.node].end - c->place.node);
     for (uint32_t k = c->place.node; k < p->node[c->place.node].end; k++)
-      if (p->node[k].slot >= 0 && circle[p->node[k].slot] == o->circle) return false;
+      if (p->node[k].slot >= 0 && circle[p->node[k].slot] == o->circle) return (int32_t)i;
   }
-  return true;
+  return -1;
 }
 
 /* The cursors of creations are the last cursors of a type, in the order of the program. */
@@ -360,7 +358,7 @@ static void advance(step_executor *m, int32_t cursor) {
     if (m->cursor[m->first[c->type] + (size_t)of].place.at >= until) executor_complete(m, cursor);
     return;
   }
-  if (!in_turn(m, c)) return;
+  if (mgrid_step_executor_earlier(m, c) >= 0) return;
   c->posted = true;
   c->parts = 1;
   if (m->clock) m->clock->began[cursor] = m->clock->now;

@@ -150,20 +150,36 @@ int64_t mgrid_step_place_of(const step_stops *w, const step_place *at, uint32_t 
   return at->in[k - 1].began + last[node] - last[loop + 1];
 }
 
-uint32_t mgrid_step_place_find(const step_program *p, const step_place *at, mgrid_budget *budget,
-                               bool (*is)(const step_program *p, uint32_t node, const void *ud),
-                               const void *ud) {
+/* Return the first of the entries `from` to end - 1 that `is` accepts, or the group that it is in;
+** end: there is none. */
+static uint32_t first_entry(const step_program *p, uint32_t from, uint32_t end,
+                            mgrid_budget *budget,
+                            bool (*is)(const step_program *p, uint32_t node, const void *ud),
+                            const void *ud) {
+  uint32_t group = from, after = from;
+  for (uint32_t i = from; i < end && mgrid_spend(budget, 1); i++) {
+    if (mgrid_step_rows[p->node[i].kind].role == STEP_BLOCK) group = i, after = p->node[i].end;
+    if (is(p, i, ud)) return i < after ? group : i;
+  }
+  return end;
+}
+
+int64_t mgrid_step_place_find(const step_stops *w, const step_place *at, mgrid_budget *budget,
+                              bool (*is)(const step_program *p, uint32_t node, const void *ud),
+                              const void *ud) {
+  const step_program *p = w->program;
   uint32_t node = at->node;
   for (int k = at->depth; k >= 0; k--) {
-    uint32_t begin = k ? at->in[k - 1].loop + 1 : 0,
-             end = k ? p->node[at->in[k - 1].loop].end : (uint32_t)p->n;
-    for (uint32_t i = node; i < end && mgrid_spend(budget, 1); i++)
-      if (is(p, i, ud)) return i;
-    for (uint32_t i = begin; k && at->in[k - 1].left > 0 && i < node && mgrid_spend(budget, 1); i++)
-      if (is(p, i, ud)) return i;
+    uint32_t loop = k ? at->in[k - 1].loop : 0, end = k ? p->node[loop].end : (uint32_t)p->n;
+    uint32_t found = first_entry(p, node, end, budget, is, ud);
+    if (found < end) return mgrid_step_place_of(w, at, found);
+    if (k && at->in[k - 1].left > 0) {
+      found = first_entry(p, loop + 1, node, budget, is, ud);
+      if (found < node) return mgrid_step_place_of(w, at, found) + w->sizes->leaves[loop];
+    }
     node = end;
   }
-  return (uint32_t)p->n;
+  return -1;
 }
 
 /* ==================================================================== skips */

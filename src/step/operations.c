@@ -71,10 +71,10 @@ static double slowest(const call *c, size_t from) {
 }
 
 /* Return the sum of the latencies of the hops around a ring. */
-static double hops(const call *c, size_t from) {
+static double hops(const call *c) {
   double sum = 0;
-  for (size_t l = from; l < c->levels; l++)
-    sum += (cost_domains(c, l) - (l == from ? 1 : above(c, l))) * cost_late(c, l);
+  for (size_t l = 0; l < c->levels; l++)
+    sum += (cost_domains(c, l) - above(c, l)) * cost_late(c, l);
   return sum;
 }
 
@@ -95,11 +95,9 @@ static size_t farthest(const call *c) {
 
 /* -------------------------------------------------------------- algorithms */
 
-static double once(const call *c) {
-  return hops(c, 0) + (c->n - 1) / c->n * c->bytes / slowest(c, 0);
-}
+static double once(const call *c) { return hops(c) + (c->n - 1) / c->n * c->bytes / slowest(c, 0); }
 static double ring_twice(const call *c) { return 2 * once(c); }
-static double cost_chain(const call *c) { return hops(c, 0) + c->bytes / slowest(c, 0); }
+static double cost_chain(const call *c) { return hops(c) + c->bytes / slowest(c, 0); }
 static double tree(const call *c) { return 2 * depth(c) + 2 * c->bytes / slowest(c, 0); }
 
 static double nvls(const call *c) {
@@ -185,7 +183,7 @@ static double pairs_after(const call *c, double latency) {
   return latency + time;
 }
 static double cost_pairs(const call *c) { return pairs_after(c, cost_late(c, farthest(c))); }
-static double pairs_in_turn(const call *c) { return pairs_after(c, hops(c, 0)); }
+static double pairs_in_turn(const call *c) { return pairs_after(c, hops(c)); }
 static double cost_rounds(const call *c) { return depth(c); }
 
 /* -------------------------------------------------------------- operations */

@@ -30,7 +30,8 @@ typedef struct wanted { /* a call for which some rank waits; another type should
   int32_t on; /* the circle of the call */
   /* STEP_SEND or STEP_RECV; TOGETHER: any collective; ANY_CALL: any call on the circle */
   int32_t kind;
-  int32_t peer; /* of a send or receive: the position of the rank that waits */
+  int32_t peer;   /* of a send or receive: the position of the rank that waits */
+  int32_t stream; /* of the cursor that should make the call; -1: any */
 } wanted;
 
 enum { TOGETHER = -1, ANY_CALL = -2 };
@@ -39,6 +40,7 @@ static bool is_wanted(const step_program *p, uint32_t node, const void *ud) {
   const wanted *x = ud;
   const step_node *n = &p->node[node];
   if (n->slot < 0 || x->circle[n->slot] != x->on) return false;
+  if (x->stream >= 0 && n->stream != x->stream) return false;
   if (x->kind == ANY_CALL) return true;
   if (x->kind == TOGETHER) return mgrid_step_rows[n->kind].role == STEP_TOGETHER;
   return n->kind == x->kind && n->number == x->peer;
@@ -67,21 +69,20 @@ static int32_t begun(const step_executor *m, int32_t i) {
       continue;
     }
 
-    int32_t before = -1; /* the cursor with the earlier operation on a communicator */
-    for (size_t k = first; k < end && before < 0; k++)
-      if (m->cursor[k].circle >= 0 && m->cursor[k].place.at < c->place.at
-          && m->cursor[k].place.node < p->n)
-        before = (int32_t)first + p->node[m->cursor[k].place.node].stream;
-    if (before < 0) return -1;
-    i = before;
+    const int32_t earlier = mgrid_step_executor_earlier(m, c);
+    if (earlier < 0) return -1;
+    i = (int32_t)first + p->node[m->cursor[earlier].place.node].stream;
   }
   return -1;
 }
 
 /* Return whether the type will still make the call. *cursor: the cursor in which the type waits
-** before that; -1: in none, because it has ended. */
-static bool will_call(const step_executor *m, int32_t type, const wanted *x, int32_t *cursor) {
+** before that; -1: in none, because it has ended. Calls on one communicator run in the order of the
+** program, so of several streams the one with the earliest such call counts. */
+static bool will_call(const step_executor *m, int32_t type, wanted *x, int32_t *cursor) {
   const step_program *p = mgrid_step_executor_program(m, type);
+  int64_t earliest = -1;
+  *cursor = -1;
   for (size_t i = m->first[type]; i < m->first[type + 1]; i++) {
     const step_cursor *c = &m->cursor[i];
     if (c->circle >= 0) continue;
@@ -89,12 +90,14 @@ static bool will_call(const step_executor *m, int32_t type, const wanted *x, int
     /* An operation that has begun is not the wanted call: otherwise it would have met the rank that
     ** waits. So begin the search after the operation. */
     if (c->posted) at.node = p->node[at.node].end;
-    uint32_t node = mgrid_step_place_find(p, &at, &m->budget->work, is_wanted, x);
-    if (node == p->n || (c->stream >= 0 && p->node[node].stream != c->stream)) continue;
-    *cursor = begun(m, (int32_t)i);
-    return true;
+    x->stream = c->stream;
+    step_stops w = mgrid_step_executor_stops(m, c);
+    int64_t found = mgrid_step_place_find(&w, &at, &m->budget->work, is_wanted, x);
+    if (found < 0 || (earliest >= 0 && earliest <= found)) continue;
+    earliest = found;
+    *cursor = (int32_t)i;
   }
-  *cursor = -1;
+  if (earliest >= 0) return *cursor = begun(m, *cursor), true;
   for (size_t i = m->first[type]; i < m->first[type + 1] && *cursor < 0; i++)
     if (m->cursor[i].circle < 0) *cursor = begun(m, (int32_t)i);
   return false;
@@ -152,7 +155,7 @@ static bool each_awaited(const step_executor *m, const step_wait *from, awaited_
       int32_t type = m->types->of[rank];
       step_wait to = { rank, -1, node };
       wanted want = { m->types->type[type].circle, m->types->type[c->type].circle[n->slot],
-                      c->creates ? ANY_CALL : TOGETHER, (int32_t)position };
+                      c->creates ? ANY_CALL : TOGETHER, (int32_t)position, -1 };
       if (point) want.kind = n->kind == STEP_SEND ? STEP_RECV : STEP_SEND;
       if (!point && has_come(x, 0, type)) continue;
       bool will = will_call(m, type, &want, &to.cursor);

@@ -423,11 +423,11 @@ bool mgrid_step_place_stop(const step_stops *w, step_place *at, int64_t least);
 bool mgrid_step_place_next(const step_stops *w, step_place *at, int64_t least);
 /* Return the value of `at` when the entry `node` was last passed before this place. */
 int64_t mgrid_step_place_of(const step_stops *w, const step_place *at, uint32_t node);
-/* From the place on, return the first entry that `is` accepts, in this or a later iteration; the
-** program's n: there is none. */
-uint32_t mgrid_step_place_find(const step_program *p, const step_place *at, mgrid_budget *budget,
-                               bool (*is)(const step_program *p, uint32_t node, const void *ud),
-                               const void *ud);
+/* From the place on, find the first entry that `is` accepts, in this or a later iteration. Return
+** the value of `at` there; inside a later loop, that of the loop's last iteration. -1: none. */
+int64_t mgrid_step_place_find(const step_stops *w, const step_place *at, mgrid_budget *budget,
+                              bool (*is)(const step_program *p, uint32_t node, const void *ud),
+                              const void *ud);
 
 /* --------------------------------------------------------------- executor.c */
 
@@ -501,6 +501,9 @@ const step_program *mgrid_step_executor_program(const step_executor *m, int32_t 
 ** call yet. */
 const step_match *mgrid_step_executor_match(const step_executor *m, const step_cursor *c,
                                             uint32_t node);
+/* Return the cursor of a circle that is at an earlier operation of this rank on a communicator of
+** cursor c's operation, which waits for it; -1: none. */
+int32_t mgrid_step_executor_earlier(const step_executor *m, const step_cursor *c);
 /* Return the cursor of a creation (`creates`) for which cursor c waits; -1: none. */
 int32_t mgrid_step_executor_creation(const step_executor *m, const step_cursor *c);
 /* Cursor c is a creation. Return the cursor for which the host waits before that creation; -1:
