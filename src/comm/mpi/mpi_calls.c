@@ -125,7 +125,7 @@ static mgrid_status calls_finish(mpi_backend *m, mpi_request call, const void *o
     bool unsure = watched && !known && !lost && !left;
     s = left     ? mgrid_mpi_fail_interrupted(err, "agreement")
         : unsure ? mgrid_watch_fail(m, &missing, err)
-                 : mgrid_missing_fail(&missing, m->base.waited + m->seconds, err);
+                 : mgrid_missing_fail(&missing, m->base.waited + seconds, err);
     if (unsure)
       mgrid_error_reword(err, "%.800s; those that wait in MPI for another say so on stderr",
                          err->message);
