@@ -174,7 +174,8 @@ static void raise_verdict(lua_State *L, mgrid_lua_budget *b) {
 }
 
 /* Check the budget. Check more often if the instructions since the last check took long, and less
-** often if they were fast. */
+** often if they were fast. In factors of 10: lua_sethook goes through all calls that are active, and
+** a recursion may have 200,000 of them. */
 static void budget_hook(lua_State *L, lua_Debug *ar) {
   mgrid_lua_budget *b = mgrid_budget_of(L);
   double before = b->work.looked;
@@ -185,7 +186,7 @@ static void budget_hook(lua_State *L, lua_Debug *ar) {
   if (took > 2e-2 && b->step > 1)
     look_after(b, b->step > 10 ? b->step / 10 : 1);
   else if (took < 2e-3 && b->step < most)
-    look_after(b, 2 * b->step < most ? 2 * b->step : most);
+    look_after(b, 10 * b->step < most ? 10 * b->step : most);
 }
 
 mgrid_budget *mgrid_lua_work(lua_State *L) {
