@@ -96,7 +96,8 @@ local field_of = { parameter = "params", setting = "settings", argument = "argum
 local function list_of(what, table_, where, bundled, base)
   local list, declared = {}, {} -- declared: serial -> a parameter, or a list if several share a declaration
   local changed = {} -- full name of a parameter -> the name that the recipe uses for it
-  for name, value in sorted_pairs(table_) do
+  for _, name in ipairs(core.keys(table_)) do -- most of the time to load a recipe is spent here
+    local value = table_[name]
     if type(name) ~= "string" then
       core.raise_at(where, string.format("%s are by name; a key is a %s", field_of[what], type(name)))
     end
@@ -156,29 +157,39 @@ local function merge(base, own)
   return list
 end
 
--- Return an index by names and aliases, and a list of all names for messages. Refuse two parameters with one name.
+-- Return an index by names and aliases. Refuse two parameters with one name.
 local function by_any_name(what, list)
-  local index, known = {}, {}
+  local index = {}
   for _, p in ipairs(list) do
-    known[#known + 1] = p.name
-    for i = 0, #p.aliases do
-      local name = i == 0 and p.name or p.aliases[i]
+    local aliases = p.aliases
+    for i = 0, #aliases do
+      local name = i == 0 and p.name or aliases[i]
       if index[name] then
         core.raise_at(p.where, string.format("%ss '%s' and '%s' both answer to '%s'", what,
           index[name].name, p.name, name))
       end
       index[name] = p
-      if i > 0 then known[#known + 1] = name end
     end
   end
-  return index, known
+  return index
+end
+
+-- Return the names and aliases of all declarations, for messages.
+local function names_of(self)
+  local names = {}
+  for _, p in ipairs(self.list) do
+    names[#names + 1] = p.name
+    table.move(p.aliases, 1, #p.aliases, #names + 1, names)
+  end
+  return names
 end
 
 -- Return all declarations of a recipe in one field. `base` has the base's declarations of this field, which come first.
 local function declared_in(what, base, own, where, bundled)
   local self = { what = what, where = where }
-  self.list = merge(base and base.list or {}, list_of(what, own or {}, where, bundled, base))
-  self.by_name, self.names = by_any_name(what, self.list)
+  self.list = list_of(what, own or {}, where, bundled, base)
+  if base then self.list = merge(base.list, self.list) end
+  self.by_name = by_any_name(what, self.list)
   self.parsed, self.nparsed = {}, 0
   return self
 end
@@ -266,7 +277,7 @@ local function values_of(self, given, of_host)
     local p = self.by_name[name]
     if not p and not of_view then
       if type(name) ~= "string" then core.raise("parameters are given by name") end
-      core.unknown("parameter", name, self.names, self.where)
+      core.unknown("parameter", name, names_of(self), self.where)
     end
     if p then
       if from[p.name] then
@@ -301,7 +312,7 @@ end
 -- stands for the default.
 local function value_for(self, name, value)
   local p = self.by_name[name]
-  if not p then core.unknown(self.what, name, self.names, self.where) end
+  if not p then core.unknown(self.what, name, names_of(self), self.where) end
   if value == nil then return p.name end
   return p.name, checked(self.what, p, value, value)
 end
@@ -323,7 +334,7 @@ end
 
 return {
   param = shared.vocabulary("kind of parameter", function() return declaring end),
-  declared_in = declared_in, copy = copy, resolve = resolve, resolve_plan = resolve_plan,
+  declared_in = declared_in, names_of = names_of, copy = copy, resolve = resolve, resolve_plan = resolve_plan,
   inside = inside, is_usual = is_usual, value_for = value_for, with_defaults = with_defaults, settings_of = settings_of,
   text_of = text_of,
 }

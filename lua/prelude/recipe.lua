@@ -159,7 +159,7 @@ local function define(def, where)
   body.names = def.names or base and base.names -- rules between names of tensors, for checkpoints
   body.rest = def.rest or base and base.rest -- the parameter for unknown names of a file
   if body.rest and not body.params.by_name[body.rest] then
-    core.unknown("parameter", body.rest, body.params.names, where .. "rest: ")
+    core.unknown("parameter", body.rest, parameters.names_of(body.params), where .. "rest: ")
   end
   body.settings = parameters.declared_in("setting", base and base.settings, def.settings, where, bundled)
   body.idle = def.idle or base and base.idle

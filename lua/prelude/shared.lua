@@ -10,7 +10,8 @@ local function sorted_pairs(t)
   local keys, i = core.keys(t), 0
   return function()
     i = i + 1
-    return keys[i], t[keys[i]]
+    local key = keys[i]
+    return key, t[key]
   end
 end
 
