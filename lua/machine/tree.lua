@@ -116,7 +116,7 @@ local function ranges(list, at)
   return all, at
 end
 
--- Call each(name, plain) for all names of Slurm's "n[1-3,07],m[1-2]x[0-1]" (src/common/hostlist.c); `plain` as for node.
+-- Call each(name, plain) for all names of Slurm's "n[1-3,07],m[1-2]x[0-1]" (src/common/hostlist.c); `plain` as in node.
 function Tree:names(list, where, each)
   local most, plain = NAMES + file.length, not list:find "[^%w_.,%[%]-]"
   local function expand(parts, k, name)
