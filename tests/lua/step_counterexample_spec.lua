@@ -138,7 +138,7 @@ end
 
 -- Run the lists of all ranks until nothing moves. Return begun[rank][i], ended[rank][i], before[rank][i], whether all end.
 local function halt(lists)
-  local begun, ended, before, moved = {}, {}, {}, nil
+  local begun, ended, before, whole = {}, {}, {}, nil
   for rank = 0, 3 do begun[rank], ended[rank], before[rank] = {}, {}, befores(lists[rank]) end
   local function meets(rank, i, call)
     for _, other in ipairs(call and group_of(call, rank) or {}) do
@@ -147,9 +147,9 @@ local function halt(lists)
     end
     return true
   end
-  local whole
   repeat
-    moved, whole = false, true
+    local moved = false
+    whole = true
     for rank = 0, 3 do
       for i, o in ipairs(lists[rank]) do
         local free = not begun[rank][i]
