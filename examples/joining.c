@@ -166,7 +166,7 @@ static mgrid_status look_for_others(job *j, char **argv, const char *port, mgrid
     return snprintf(e->message, sizeof e->message, "MPI has connected no new ranks"),
            e->status = MGRID_BACKEND;
   mgrid_status s = join(j, inter, e);
-  if (!s) say(j, "which all have step", j->step);
+  if (!s) say(j, "all ranks are at step", j->step);
   return s;
 }
 
@@ -226,7 +226,7 @@ int main(int argc, char **argv) {
   while (!e.status && j.step < STEPS) {
     if (dies && rank == 1 && j.step + 1 == strtol(dies, NULL, 10)) raise(SIGKILL);
     if (train(&j, &e)) {
-      if (!recover(&j, &e)) say(&j, "which recovered step", j.step);
+      if (!recover(&j, &e)) say(&j, "the survivors are at step", j.step);
     } else if (!closed && look_for_others(&j, argv, opens || connects ? port : NULL, &e)) {
       if (mgrid_state_rank(j.state) == 0) printf("nobody joins: %s\n", e.message);
       /* if an old rank was lost, the next step reports it, too */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** agree.c - checks that all ranks of a backend have the same plan, or that the members of a group
-** have the same result. One rendezvous, or one minimum, compares digests. If they differ, a few
-** more exchanges give every rank the same message, with the first difference and the ranks that
-** differ.
+** agree.c - checks that all ranks of a backend have the same plan, or that all ranks or the members
+** of a group have the same result. One rendezvous (for a group one minimum) compares digests. If
+** they differ, a few more exchanges give every rank the same message, with the first difference and
+** the ranks that differ.
 */
 #include "comm/compare.h"
 
@@ -18,7 +18,7 @@
 /* What a rank broadcasts when digests differ. The size is a multiple of 8 bytes, because a group
 ** sends it as 64-bit integers, which NCCL can carry, too. */
 typedef struct statement {
-  uint64_t digest, of; /* of: the digest of what was asked for */
+  uint64_t digest, of; /* of: the digest of mgrid_brought.of */
   int64_t rank;
   char text[MGRID_TOLD], name[96];
 } statement;
@@ -194,7 +194,7 @@ static void list_ranks(mgrid_text *t, const uint64_t *digest, int64_t world, int
   if (n > SHOWN) mgrid_text_add(t, " and %" PRId64 " more", n - SHOWN);
 }
 
-/* Return the lowest of the ranks with the most frequent plan. O(world x different plans). */
+/* Return the lowest of the ranks with the most frequent plan. At worst O(world^2). */
 static int64_t majority(const uint64_t *digest, int64_t world) {
   int64_t best = 0, most = 0;
   for (int64_t r = 0; r < world && most <= world / 2; r++) {
@@ -231,8 +231,9 @@ static mgrid_status get_reference(const mgrid_peers *all, const sheet *mine, int
   return s;
 }
 
-/* Find the first line in which any rank differs from the reference. Append the line of that rank
-** and the line of the reference. a[na]: the lines of this rank; r[nr]: those of the reference. */
+/* Find the first line in which any rank differs from the reference, and append to *story the line
+** of that rank and the line of the reference. If no rank differs, append nothing. a[na]: the lines
+** of this rank; r[nr]: those of the reference. */
 static mgrid_status tell_line(const mgrid_peers *all, const line *a, size_t na, const line *r,
                               size_t nr, int64_t reference, mgrid_text *story, mgrid_error *err) {
   uint64_t first = first_difference(a, na, r, nr);
@@ -252,8 +253,8 @@ static mgrid_status tell_line(const mgrid_peers *all, const line *a, size_t na, 
   return MGRID_OK;
 }
 
-/* Every rank has a plan, but not the same. Fail with the first differences from the plan of rank
-** `reference`, and list the ranks that differ from it. */
+/* Every rank has a plan, but the plans differ. Fail with the first differences from the plan of
+** rank `reference`, and list the ranks that differ from it. */
 static mgrid_status agree_explain(const mgrid_peers *all, const mgrid_plan *plan,
                                   const uint64_t *digest, int64_t reference, mgrid_error *err) {
   sheet mine = { 0 }, theirs = { 0 };
@@ -282,7 +283,7 @@ static mgrid_status agree_explain(const mgrid_peers *all, const mgrid_plan *plan
   return s;
 }
 
-/* Some ranks have no plan. Give all ranks the error of the first of these. */
+/* Some ranks have no plan. Give all ranks the error of the first rank without a plan. */
 static mgrid_status tell_failure(mgrid_backend *b, const uint64_t *digest,
                                  const mgrid_error *failed, mgrid_error *err) {
   mgrid_error first = MGRID_ERROR_INIT;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** backend.c - opens backends by name, and loads our libraries. The library of a backend is loaded
-** when the backend is opened, so planning works without MPI and starts fast. A program that was
-** linked with a backend's archive uses the archive instead. recipe.c loads libmoongrid_lua through
-** this file, too.
+** backend.c - opens backends by name, and loads the libraries of moongrid. The library of a backend
+** is loaded when the backend is opened, so planning works without MPI and starts fast. A program
+** that was linked with a backend's archive uses the archive instead. recipe.c loads libmoongrid_lua
+** through this file, too.
 */
 #include "comm/backend_open.h"
 #include "comm/state.h"
@@ -18,17 +18,18 @@
 
 /* ============================================================= our libraries */
 
-/* Find the path of the file with this code: libmoongrid, or a program with libmoongrid.a. The path
-** of a program comes from /proc, because the loader may know a program only by argv[0]. */
+/* Find the path of the file with this code: libmoongrid, or a program with libmoongrid.a. If the
+** loader's name of the file has no '/', it is a program's argv[0], and the path comes from
+** /proc. */
 static bool own_file(char path[PATH_MAX]) {
   Dl_info info;
   bool found = dladdr((void *)(uintptr_t)&mgrid_library_open, &info) && info.dli_fname;
   return found && realpath(strchr(info.dli_fname, '/') ? info.dli_fname : "/proc/self/exe", path);
 }
 
-/* If the loader says that the library needs private symbols of another version of libmoongrid
-** (scripts/make/exports), point *version at that version, "1.2.3", and return its length; else
-** return 0. */
+/* If the loader's error says that the library needs private symbols of another version of
+** libmoongrid (scripts/make/exports), point *version at that version, "1.2.3", and return its
+** length; else return 0. */
 static size_t version_wanted(const char *why, const char **version) {
   static const char node[] = "mgrid_private_";
   *version = why ? strstr(why, node) : NULL;
@@ -178,7 +179,7 @@ static mgrid_backend *backend_open_alone(const mgrid_descriptor *d, const mgrid_
   return entry ? entry->open(o, err) : NULL;
 }
 
-/* Fail because the name is none of `names`, or is that of a backend of another kind. */
+/* Fail because no backend has this name, or because its backend is opened by another function. */
 static mgrid_backend *unknown_name(const char *name, const char *const names[], size_t n,
                                    mgrid_error *err) {
   const mgrid_descriptor *d = mgrid_backend_named(name);

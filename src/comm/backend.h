@@ -13,18 +13,20 @@
 typedef struct mgrid_comm_spec {
   const char *name;                /* "state/family[index]" for logs */
   const mgrid_descriptor *backend; /* the backend that the family asks for, else the state's */
-  /* options of its family; NULL: a group of one rank, which needs no communicator */
+  /* the options of the group's family; NULL: the group has one rank and no communicator */
   const mgrid_choice *options;
-  /* [size]: ranks of the world, in group order; NULL if the descriptor lacks `lists` */
+  /* [size]: the members, as ranks of the world, in group order; NULL if the descriptor lacks
+  ** `lists` */
   const int32_t *ranks;
-  /* size 0: this rank is not a member, but takes part in the call (mgrid_backend.whole) */
+  /* size 0: this rank is not a member, but takes part in the call: mgrid_backend.whole, or a
+  ** split */
   int64_t size, position;
-  int64_t group; /* its index in the family */
-  /* 0 to 32767, equal on all members. Two families or rounds may have one tag, because members
-  ** create their communicators in one order */
+  int64_t group; /* index of the group in the family */
+  /* 0 to 32767, equal on all members. Two families or rounds may have the same tag, because all
+  ** members create their communicators in the same order */
   int tag;
-  /* a number that grows with family and round, in schedule order; groups of one turn share no
-  ** rank */
+  /* a number that grows with family and round, in schedule order; groups with the same turn share
+  ** no rank */
   int64_t turn;
   /* the address of the handle of the communicator from which to split this one; the handle may be
   ** written only when the specs before this one are created. Also set where size is 0. NULL: it is
@@ -56,12 +58,13 @@ typedef struct mgrid_work {
   size_t count;
   int64_t root;     /* for MGRID_BROADCAST: position of the sender */
   int64_t to, from; /* for MGRID_SENDRECV: positions; -1: none */
-  /* for `together`: an all-reduce or all-gather to `root` alone, an all-to-all from `root` alone */
+  /* only for `together` and for streams: only `root` gets the result of an all-reduce or
+  ** all-gather, or only `root` sends in an all-to-all */
   bool rooted;
-  bool ours; /* a call of the library itself, so errors name mgrid_backend.doing */
+  bool ours; /* the library itself makes this call, so errors name it by mgrid_backend.doing */
 } mgrid_work;
 
-/* One of several calls that begin together. */
+/* The most calls that begin together, and one such call. */
 enum { MGRID_TOGETHER_MAX = 64 };
 typedef struct mgrid_together {
   const struct mgrid_comm_spec *spec;
@@ -75,7 +78,7 @@ typedef struct mgrid_together {
 typedef int mgrid_outcome;
 enum {
   MGRID_GAVE_UP = -1, /* another rank failed and told us; its error is the one to report */
-  MGRID_LATE = -2,    /* returned by mgrid_wait: the deadline passed */
+  MGRID_LATE = -2,    /* the deadline passed */
   MGRID_NOT_YET = -3, /* returned by an mgrid_look: not finished, look again */
   MGRID_BUSY = -4     /* as MGRID_NOT_YET, but there is progress only during a look */
 };
@@ -92,8 +95,8 @@ typedef struct mgrid_carrier_ops {
   ** After MGRID_NO_MEMORY, mgrid_verdict still works. */
   mgrid_status (*start)(mgrid_backend *b, double seconds, int *local_rank, int *local_size,
                         mgrid_error *err);
-  /* Set a deadline: a call over all ranks from now on fails after `seconds`, and names the missing
-  ** rank. 0: the deadline with which the carrier was opened. */
+  /* Set the deadline of the calls over all ranks from now on. A call that fails after `seconds`
+  ** names the missing ranks. 0: set the deadline with which the carrier was opened. */
   void (*deadline)(mgrid_backend *b, double seconds);
   /* A message between two ranks. Each side waits at most `seconds`. */
   mgrid_outcome (*send)(mgrid_backend *b, int64_t to, int tag, const void *data, size_t bytes,
@@ -101,9 +104,9 @@ typedef struct mgrid_carrier_ops {
   mgrid_outcome (*recv)(mgrid_backend *b, int64_t from, int tag, void *data, size_t bytes,
                         double seconds, mgrid_error *err);
   /* tell: send a notice to a rank that this one failed, so that it stops waiting. heard: return a
-  ** rank that has sent a notice to this one, or -1; each notice is returned once. phase: begin the
-  ** next phase, with a number that is equal on all ranks. A notice counts only in the phase in
-  ** which it was sent. */
+  ** rank that has sent a notice to this one, or -1 if there is none; each notice is returned once.
+  ** phase: begin the next phase; its number is equal on all ranks. A notice counts only in the
+  ** phase in which it was sent. */
   void (*tell)(mgrid_backend *b, int64_t to);
   int64_t (*heard)(mgrid_backend *b);
   void (*phase)(mgrid_backend *b, uint64_t number);
@@ -119,12 +122,14 @@ typedef struct mgrid_rows {
   bool converts; /* packing changes the type of the elements: tensors/chunks.c */
 } mgrid_rows;
 
-enum { MGRID_BOXES_MAX = 64 }; /* of a message */
+enum { MGRID_BOXES_MAX = 64 }; /* the most boxes of a message */
 
 /* A message between two ranks of the world; it is part of a move. mpi/mpi_move.c,
 ** nccl/nccl_move.c */
 typedef struct mgrid_post {
-  size_t slot; /* by this number `look` reports that the message ended; until then it is unique */
+  /* `look` reports by this number that the message ended; until then no other message has the
+  ** number */
+  size_t slot;
   int64_t peer;
   bool receive;
   void *data;
@@ -144,26 +149,28 @@ typedef struct mgrid_slab {
 
 /* Between two ranks, messages of one direction arrive in the order in which they were posted. */
 typedef struct mgrid_transport_ops {
-  bool typed;    /* messages may have boxes */
-  bool polled;   /* messages move only during calls of this table */
-  bool together; /* the messages of one `post` must match those of the peers, and end together */
-  /* `look` decides when to give up, by MGRID_LATE: nothing moves, or MGRID_GAVE_UP: ranks are
-  ** missing */
+  bool typed;  /* messages may have boxes */
+  bool polled; /* messages move only during calls of this table */
+  /* the messages of one `post` must match those of one `post` of each peer, and end together */
+  bool together;
+  /* `look` decides when to give up: it returns MGRID_LATE if nothing moves, MGRID_GAVE_UP if ranks
+  ** are missing */
   bool watches;
-  /* Return the backend over which ranks notify each other that they gave up, or NULL. The function
-  ** pointer may be NULL, too. */
+  /* Return the backend over which ranks notify each other that they gave up. If that is NULL, or
+  ** this pointer is NULL, there are no notices. */
   mgrid_backend *(*carrier)(mgrid_backend *b);
-  /* Begin a move. Until `close`, a call over all ranks may take *seconds; 0: the backend's own
-  ** limit, which is then written there. A rank that fails here does not take part. */
+  /* Begin a move. Until `close`, a call over all ranks may take *seconds. If *seconds is 0, it is
+  ** set to the backend's own deadline, which then applies. A rank that fails here does not take
+  ** part. */
   mgrid_status (*open)(mgrid_backend *b, double *seconds, mgrid_error *err);
   /* Check that this rank can move data. This comes before the ranks agree, so that all learn of a
   ** failure. Local. NULL: it always can. */
   mgrid_status (*ready)(mgrid_backend *b, mgrid_error *err);
-  /* Check that messages can begin and end in this memory; `what` names it. Local. NULL: any memory
-  ** will do. */
+  /* Check that messages can begin and end in this memory, which errors call `what`. Local. NULL:
+  ** any memory will do. */
   mgrid_status (*reaches)(mgrid_backend *b, const void *data, const char *what, mgrid_error *err);
-  /* After the ranks agreed, make the connections for messages. Collective, with a verdict. NULL:
-  ** there are none to make. */
+  /* After the ranks agreed, make what messages need. All ranks call this; if it makes a
+  ** communicator, it ends with a verdict. NULL: messages need nothing. */
   mgrid_status (*connect)(mgrid_backend *b, mgrid_error *err);
   /* Return memory in which to pack. It belongs to the backend; the next call may return the same
   ** memory. Local. NULL: malloc. */
@@ -193,8 +200,8 @@ enum { MGRID_ALL_LIVE = 1 << 30 }; /* for `agree_and` */
 typedef struct mgrid_survival_ops {
   /* Local. Return whether this job can go on. MGRID_UNSUPPORTED says what is missing. */
   mgrid_status (*able)(const mgrid_backend *b, mgrid_error *err);
-  /* Local. End the calls over all ranks, on every rank that waits in one. Afterwards only these
-  ** operations and `close` work. */
+  /* Local. End the calls over all ranks, on every rank that waits in such a call. Afterwards only
+  ** the operations of this table and `close` work. */
   void (*interrupt)(mgrid_backend *b);
   /* Local. Return whether a rank is lost, or a rank has interrupted the backend. */
   bool (*hurt)(mgrid_backend *b);
@@ -208,22 +215,23 @@ typedef struct mgrid_survival_ops {
   ** only, the next `agree_and` shows that to the others. */
   mgrid_status (*find_lost)(mgrid_backend *b, bool *lost, mgrid_error *err);
   /* Over all survivors, after `find_lost` succeeded on all. Open a backend of the survivors, in
-  ** which this rank has the number `rank`. This may fail on some ranks only, as `find_lost` may. */
+  ** which this rank has the number `rank`. Like `find_lost`, this may fail on some ranks only. */
   mgrid_backend *(*rest)(mgrid_backend *b, int64_t rank, mgrid_error *err);
 } mgrid_survival_ops;
 
 typedef struct mgrid_timed_call { /* when a call, or a sleep, began and how long it took */
-  uint64_t tag;                   /* that `begin` or `sleep` got */
+  uint64_t tag;                   /* the tag that was passed to `begin` or `sleep` */
   double begun, seconds;          /* begun: since `zero`, by the GPU's clock */
 } mgrid_timed_call;
 /* Calls on streams of a GPU, which begin without waiting: to execute a step. One step at a time
 ** uses them. */
 typedef struct mgrid_streams_ops {
-  /* Local. Make n streams, and this many marks. */
+  /* Local. Make n streams and `marks` marks. */
   mgrid_status (*open)(mgrid_backend *b, int n, size_t marks, mgrid_error *err);
-  /* Begin n calls together. A call on a communicator of the carrier must be alone; the rank then
-  ** waits for all earlier calls in the stream, and for this call. Otherwise the rank waits only
-  ** while communicators still connect, at most `seconds`. */
+  /* Begin n calls together. Their communicators are all of this backend, or all of the carrier. For
+  ** calls of the carrier the rank waits until all earlier calls in the stream, and then these
+  ** calls, have ended. For calls of this backend it waits only while communicators still connect,
+  ** at most `seconds`. */
   mgrid_outcome (*begin)(mgrid_backend *b, int stream, size_t n, const mgrid_together *calls,
                          uint64_t tag, double seconds, mgrid_error *err);
   mgrid_status (*sleep)(mgrid_backend *b, int stream, double seconds, uint64_t tag,
@@ -240,21 +248,20 @@ typedef struct mgrid_streams_ops {
 } mgrid_streams_ops;
 
 /* What becomes of a communicator in a larger world, or in the world of the survivors (shrunk). Each
-** member has a highest value that it can do; the group does the lowest of these. */
+** member has a highest value that is possible for it; the group gets the lowest of these values. */
 typedef enum mgrid_growth { MGRID_ANEW, MGRID_SHRUNK, MGRID_GROWN, MGRID_KEPT } mgrid_growth;
 typedef struct mgrid_origin {
   void *native; /* the communicator that this rank had for the group, or NULL */
-  int nlost;    /* to shrink: how many members are lost */
+  int nlost;    /* to shrink: how many members are left out */
   int *lost;    /* [nlost]: their positions, ascending; malloc'ed */
-  /* the highest value that members and their order allow; on a new rank, which cannot know,
-  ** MGRID_KEPT */
+  /* the highest value that members and their order allow; MGRID_ANEW if `native` is NULL */
   mgrid_growth can;
-  mgrid_growth agreed; /* what all members do */
-  char why[96];        /* why this rank cannot do better, or "" */
+  mgrid_growth agreed; /* the value that the group gets */
+  char why[96];        /* why `can` or `agreed` is not higher on this rank, or "" */
 } mgrid_origin;
 
 typedef struct mgrid_backend_ops {
-  /* Over all ranks; words become the element-wise minimum. */
+  /* Over all ranks. Each of the n words becomes its minimum over the ranks. */
   mgrid_status (*allreduce_min)(mgrid_backend *b, uint64_t *words, size_t n, mgrid_error *err);
   /* Over all ranks; all is [world * bytes]. */
   mgrid_status (*allgather)(mgrid_backend *b, const void *mine, void *all, size_t bytes,
@@ -273,15 +280,15 @@ typedef struct mgrid_backend_ops {
   ** use destroy. */
   void (*destroy)(mgrid_backend *b, size_t n, void **native);
   void (*abort)(mgrid_backend *b, size_t n, void **native);
-  /* Make the communicator of spec->ranks from the larger one `from`, or from nothing. The members
-  ** of `from` at the n positions are left out, and do not take part. NULL unless the descriptor has
-  ** `shrinks`. */
+  /* Make the communicator of spec->ranks from the larger communicator `from`, or create it anew
+  ** where that is not possible. The members of `from` at the n positions are left out, and do not
+  ** take part. NULL unless the descriptor has `shrinks`. */
   mgrid_outcome (*shrink)(mgrid_backend *b, const mgrid_comm_spec *spec, void *from, int n,
                           const int *positions, void **native, mgrid_error *err);
   /* Note that ranks of a communicator are lost: `destroy` then aborts it. May be NULL. */
   void (*lose)(mgrid_backend *b, void *native);
-  /* End the calls that run on n communicators on this rank. Afterwards only shrink and destroy
-  ** work. NULL unless the descriptor has `revokes`. */
+  /* On this rank, end the calls that run on n communicators. Afterwards only shrink and destroy
+  ** work on these. NULL unless the descriptor has `revokes`. */
   mgrid_status (*revoke)(mgrid_backend *b, size_t n, void **native, mgrid_error *err);
   /* Prove a communicator: members and order, a sum, broadcasts, a ring, and all other calls that
   ** leave no memory allocated. Collective over the members. NULL if create makes nothing. */
@@ -289,9 +296,10 @@ typedef struct mgrid_backend_ops {
                          mgrid_error *err);
   void (*close)(mgrid_backend *b); /* frees b */
 
-  /* Collectives for proofs and benchmarks. All four are NULL in a backend without communicators. A
-  ** buffer is in the memory (GPU or CPU) that communicators of `kind` use. `collective` returns
-  ** when it is finished. native NULL: a group of one rank. */
+  /* Collectives over groups, and their buffers. These four are NULL in a backend without
+  ** communicators. A buffer is in the memory (GPU or CPU) that communicators of `kind` use.
+  ** `collective` returns when the collective has ended on this rank. native NULL: a group of one
+  ** rank. */
   void *(*buffer_new)(mgrid_backend *b, const mgrid_descriptor *kind, size_t bytes,
                       mgrid_error *err);
   void (*buffer_free)(mgrid_backend *b, const mgrid_descriptor *kind, void *buffer);
@@ -300,30 +308,31 @@ typedef struct mgrid_backend_ops {
   mgrid_outcome (*collective)(mgrid_backend *b, const mgrid_comm_spec *spec, void *native,
                               const mgrid_work *w, mgrid_error *err);
   /* Begin n calls over communicators of this backend, then wait for all of them, at most `seconds`.
-  ** MGRID_TIMED_OUT names the calls that did not end, and for a single collective also the members
-  ** that did not arrive. Between `connect` of the transport and a verdict, ranks wait as in a move:
-  ** as long as anything moves. MGRID_GAVE_UP: the verdict names the missing ranks. NULL: not
-  ** supported. */
+  ** MGRID_TIMED_OUT names the group of the first call, and if n is 1 and the call is a collective,
+  ** also the members that did not arrive. Between `connect` of the transport and the next verdict
+  ** `seconds` does not count: as in a move, ranks wait as long as anything moves. MGRID_GAVE_UP:
+  ** the verdict names the missing ranks. NULL: not supported. */
   mgrid_outcome (*together)(mgrid_backend *b, size_t n, const mgrid_together *calls, double seconds,
                             mgrid_error *err);
 
-  /* Suspend n communicators in this order, or resume them. Each is a call over its members. With
-  ** `dry`, which comes first, only check that this is possible. NULL: there is nothing to do. */
+  /* Suspend n communicators in this order, or with `resume` resume them. For each this is a call
+  ** over its members. With `dry` only check that this is possible; the caller does so first. NULL:
+  ** there is nothing to do. */
   mgrid_outcome (*suspend)(mgrid_backend *b, size_t n, void **native, bool resume, bool dry,
                            mgrid_error *err);
-  /* Add the memory that n communicators hold to *sum. NULL: none. */
+  /* Add to *sum the memory that n communicators hold. NULL: the backend does not know. */
   mgrid_status (*held)(mgrid_backend *b, size_t n, void **native, mgrid_held_memory *sum,
                        mgrid_error *err);
   /* growth: for each of n communicators, its members vote by messages on what becomes of it; the
-  ** result goes into origin[i].agreed. grow: grow one; this is a call over its members. NULL: all
-  ** are created again. */
+  ** result goes into origin[i].agreed. grow: grow one communicator; this is a call over its
+  ** members. NULL: all communicators are created again. */
   mgrid_outcome (*growth)(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec,
                           mgrid_origin *origin, mgrid_error *err);
   mgrid_outcome (*grow)(mgrid_backend *b, const mgrid_comm_spec *spec, const mgrid_origin *origin,
                         void **native, mgrid_error *err);
-  /* Of n communicators, make those by a shrink whose origin can be MGRID_SHRUNK; each is a call
-  ** over the new members. Where this succeeds on all members, set native[i] and `agreed`. `create`
-  ** makes the others. NULL: `create` makes all. */
+  /* Shrink the old communicators where origin[i].can is MGRID_SHRUNK; for each this is a call over
+  ** the new members. Where this succeeds on all members, set native[i] and `agreed`. `create` makes
+  ** the other communicators. NULL: `create` makes all. */
   void (*remake)(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, mgrid_origin *origin,
                  void **native);
   /* Take over a communicator from another backend. */
@@ -346,10 +355,10 @@ typedef struct mgrid_shared mgrid_shared; /* a communicator and its users: pool.
 /* How the ranks are spread over nodes. Nodes are numbered in the order of their lowest ranks.
 ** nodes.c */
 typedef struct mgrid_rank_spread {
-  int64_t nodes, index; /* nodes of the job, 0 until the first state is made; index of this node */
+  int64_t nodes, index; /* nodes of the job, 0 while they are not known; index of this node */
   int64_t local_size, local_rank; /* ranks on this node; index of this rank among them */
   /* ranks of a node, if each node has equally many consecutive ranks (the last may have fewer). 0
-  ** otherwise, and also if there is one node, or one for each rank */
+  ** otherwise, and also if there is one node, or one node for each rank */
   int64_t block;
   /* set when a backend on GPUs is opened: how many GPUs this rank sees, and the index of its own */
   int gpus, gpu;
@@ -366,14 +375,14 @@ enum {
 ** library. verdict.c */
 mgrid_status mgrid_layout_check(int layout, const char *what, mgrid_error *err);
 
-/* A backend. It sets the first five fields, and `users` to 1; all other fields begin as 0. "of
-** core": the core sets the field. */
+/* A backend. The function that opens it sets the first five fields, sets `users` to 1, and may set
+** others, except those "of core": the core sets these, and they begin as 0. */
 struct mgrid_backend {
   int layout; /* MGRID_LAYOUT */
   const mgrid_descriptor *kind;
   const mgrid_backend_ops *ops;
   int64_t rank, world;
-  /* how many owners: who opened it, each mgrid_backend_ref, each state. The last one closes it */
+  /* how many owners: who opened it, each mgrid_backend_ref, each state. The last owner closes it */
   int users;
   /* every creation is a call over all ranks. So each rank takes part in creations for other ranks,
   ** and states share no communicators */
@@ -385,18 +394,21 @@ struct mgrid_backend {
   mgrid_backend *carrier; /* of a backend over a carrier: the carrier; else NULL */
   /* of core: creations so far, of this backend and of those over it; the same on all ranks */
   uint64_t creations;
-  uint64_t epoch;    /* of core: the value of that count after this backend's last creation */
+  /* of core: the value of that count (over a carrier, of the carrier's count) after this backend's
+  ** last creation */
+  uint64_t epoch;
   uint64_t meetings; /* of core: rendezvous so far; the same on all ranks */
-  char doing[96];    /* of core: the call in which this rank is, or was last: rendezvous.c */
+  /* of core: the name of the call in which this rank is, or was last: rendezvous.c */
+  char doing[96];
   /* Groups of one rank, where the descriptor has `singles`. wants_single: return whether such a
-  ** group gets a communicator, if its family has these options. single: make it. Both are local;
-  ** NULL if the backend makes none. */
+  ** group gets a communicator, if its family has these options. single: make that communicator.
+  ** Both are local, and NULL if the backend makes no such communicators. */
   bool (*wants_single)(const mgrid_backend *b, const mgrid_choice *options);
   mgrid_status (*single)(mgrid_backend *b, const mgrid_comm_spec *spec, void **native,
                          mgrid_error *err);
   mgrid_rank_spread spread;
-  /* set by a backend over this one: seconds of the deadline that had passed before the next call;
-  ** errors add them to the time of the call */
+  /* set by a backend over this one: how many seconds of its deadline have passed before the next
+  ** call over all ranks; errors add them to the time of the call */
   double waited;
   bool left; /* of core: mgrid_state_leave was called, and other ranks may still have that state */
   bool hooks_fixed;  /* of core: a state was made, so the hooks cannot change */
@@ -405,9 +417,9 @@ struct mgrid_backend {
 
 /* Call look(ud) again and again, until it returns something other than MGRID_NOT_YET or MGRID_BUSY;
 ** return that. After MGRID_NOT_YET the loop may sleep; after MGRID_BUSY it only yields the
-** processor. Return MGRID_LATE when mgrid_now() reaches `until`. Return MGRID_GAVE_UP when the
-** carrier has a notice that a rank gave up, and put the rank into *who. carrier NULL: look for no
-** notices; then who may be NULL. verdict.c */
+** processor. Return MGRID_LATE when mgrid_now() has passed `until`. Return MGRID_GAVE_UP when the
+** carrier has a notice that a rank gave up, and put the rank into *who. carrier NULL: do not look
+** for notices; then `who` may be NULL. verdict.c */
 typedef mgrid_outcome mgrid_look(void *ud);
 mgrid_outcome mgrid_wait(mgrid_look *look, void *ud, double until, mgrid_backend *carrier,
                          int64_t *who);
@@ -427,12 +439,13 @@ const char *mgrid_missing_text(const mgrid_missing *m, char to[MGRID_MISSING_TEX
 ** with MGRID_LOST_RANK. The ranks and the seconds are in the error, too. */
 mgrid_status mgrid_missing_fail(const mgrid_missing *m, double seconds, mgrid_error *err);
 
-/* Collective. If any rank failed, every rank returns the error of the first that did. verdict.c */
+/* Collective. If ranks failed, every rank returns the error of the lowest of them; a rank that only
+** gave up because another failed (MGRID_GAVE_UP) counts last. verdict.c */
 mgrid_status mgrid_verdict(mgrid_backend *b, mgrid_outcome mine, const mgrid_error *failed,
                            mgrid_error *err);
 /* The next three functions are the steps of mgrid_verdict, for a caller whose all-reduce has other
-** words, too. mgrid_verdict_min makes the all-reduce. If it fails, its error comes before the error
-** of this rank. */
+** words, too. mgrid_verdict_min makes the all-reduce. If the all-reduce fails, its error comes
+** first in *err, and the error of this rank after it. */
 mgrid_status mgrid_verdict_min(mgrid_backend *b, uint64_t *words, size_t n, mgrid_outcome mine,
                                const mgrid_error *failed, mgrid_error *err);
 /* Return the word of this rank for that all-reduce. */
@@ -441,7 +454,7 @@ uint64_t mgrid_verdict_of(const mgrid_backend *b, mgrid_outcome mine);
 mgrid_status mgrid_verdict_tell(mgrid_backend *b, uint64_t who, mgrid_outcome mine,
                                 const mgrid_error *failed, mgrid_error *err);
 
-/* Receive a broadcast of rank `root` over all ranks. MGRID_BACKEND: there is no such rank. Other
+/* Broadcast the data of rank `root` to all ranks. MGRID_BACKEND: there is no such rank. Other
 ** ranks, carriers and stores may send anything, so this function and the next ones check received
 ** data before it is used. */
 mgrid_status mgrid_hear(mgrid_backend *b, uint64_t root, void *data, size_t bytes,
@@ -449,15 +462,16 @@ mgrid_status mgrid_hear(mgrid_backend *b, uint64_t root, void *data, size_t byte
 /* Fail with "another rank sent an impossible value: WHAT". */
 mgrid_status mgrid_cannot_be(mgrid_error *err, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-/* Make an error of another rank safe: end its texts, replace control characters, and turn an
-** unknown status into MGRID_BACKEND. */
+/* Make an error of another rank safe: end its texts, replace control characters, drop impossible
+** missing ranks, and turn an unknown status into MGRID_BACKEND. */
 void mgrid_error_heard(mgrid_error *e);
-/* Return the rank if a world of this size has it. Else fill *err and return -1. */
+/* Return the rank, which another rank sent, if a world of this size has it. Else fill *err and
+** return -1. */
 int64_t mgrid_rank_heard(uint64_t rank, int64_t world, mgrid_error *err);
-/* Check a carrier's list of missing ranks. verdict.c */
+/* Check a list of missing ranks that another rank sent. verdict.c */
 mgrid_status mgrid_missing_heard(const mgrid_missing *m, int64_t world, mgrid_error *err);
 
-/* Add the name of the call to an error about ranks that did not arrive. verdict.c */
+/* Add the name of the call to an error about missing or lost ranks. verdict.c */
 void mgrid_doing_add(const mgrid_backend *b, mgrid_error *err);
 
 /* The entry points that a backend library exports, under the name in its descriptor. */

@@ -2,7 +2,8 @@
 **
 ** group.c - the functions by which a trainer asks its state: for this rank's groups, their ranks,
 ** this rank's position and communicator in each, and its coordinates in the grids of the plan. They
-** need no other rank. Only the function that returns a grid allocates memory.
+** need no other rank, except mgrid_group_work, which runs a collective. Only the function that
+** returns a grid allocates memory.
 */
 #include "comm/state.h"
 

@@ -13,7 +13,7 @@
 /* ==================================================== larger, and its memory */
 
 /* Refuse families with a parent: their communicators would have to grow together with the
-** parent. */
+** parent's. */
 static void refuse_parents(const mgrid_plan *plan, mgrid_error *err) {
   for (size_t i = 0; plan && i < plan->content.nentries; i++)
     if (*plan->content.entry[i].choice->asked.parent)
@@ -90,8 +90,8 @@ mgrid_status mgrid_state_held_memory(const mgrid_state *s, mgrid_held_memory *ou
 
 /* ======================================================== without lost ranks */
 
-/* Make a plan of one family: `left`, the family of e without the lost ranks. Its groups have lost
-** members, so they have no Cartesian shape. */
+/* Make a plan of one family: `left`, which is the family of e without the lost ranks. Groups may
+** have lost members, so they get no Cartesian shape. */
 static mgrid_plan *grow_plan_of(const mgrid_entry *e, mgrid_family *left, mgrid_error *err) {
   mgrid_topology *t = mgrid_topology_new(left->world, err);
   mgrid_choice *choice = NULL;
@@ -108,7 +108,7 @@ static mgrid_status shrink_own(mgrid_state *now, const mgrid_group *old, size_t 
                                const int64_t *lost, mgrid_error *err) {
   mgrid_shared *from = old ? old->comm : NULL;
 
-  /* this rank is in no group, or is the only one left in it */
+  /* this rank is in no group, or is the only member that is left in its group */
   if (now->view.ncomms == 0) return MGRID_OK;
   if (!from)
     return mgrid_fail(err, MGRID_NOT_NOW, "%s: there is no communicator to shrink",
@@ -122,7 +122,7 @@ static mgrid_status shrink_own(mgrid_state *now, const mgrid_group *old, size_t 
   mgrid_status s = MGRID_OK;
   if (gone > 0) {
     s = mgrid_pool_shrink(now->backend, now->comm[0], from, gone, positions, err);
-    /* the family is unique, so mgrid_pool_take does not share its communicator */
+    /* mgrid_pool_take may have made a new entry: use the old communicator instead */
   } else if (now->comm[0] != from) {
     mgrid_pool_release(now->backend, 1, now->comm, &now->batch);
     now->comm[0] = from;
@@ -168,7 +168,8 @@ mgrid_state *mgrid_state_shrink(mgrid_state *s, const char *family, size_t n, co
   mgrid_error why = MGRID_ERROR_INIT;
   if (now) now->partial = true;
 
-  bool whole = s->backend->whole; /* unset: a creation over all ranks would need the lost ones */
+  /* unset below: a creation over all ranks would need the lost ranks */
+  bool whole = s->backend->whole;
   s->backend->whole = false;
   mgrid_status status = now ? mgrid_state_prepare(now, p, "shrunk", &why) : MGRID_NO_MEMORY;
   s->backend->whole = whole;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
-** nodes.c - this rank's node, and how the ranks are spread over nodes. No collective is made for
-** that alone. The first agreement of a backend also finds out whether there is one node or several.
-** If there are several, the verdict on the first creation carries the node of every rank. A plan
-** may say on which nodes ranks run; this file compares that with the job.
+** nodes.c - this rank's node, and how the ranks are spread over nodes. No extra collective finds
+** that out: the first rendezvous of a backend also shows whether there is one node or several, and
+** if there are several, the verdict on the first creation carries the node of every rank. A plan
+** may say on which nodes ranks run; on several nodes two more collectives compare that with the
+** job.
 */
 #include "comm/state.h"
 #include "plan/plan.h"
@@ -12,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-struct mgrid_location { /* of one rank */
+struct mgrid_location { /* the node of a rank */
   uint64_t node, rank;
 };
 
@@ -22,8 +23,9 @@ static int by_node_and_rank(const void *a, const void *b) {
   return x->rank < y->rank ? -1 : 1;
 }
 
-/* Let n be the number of ranks, from rank 0 on, that run on the node of rank 0. Return n if every
-** block of n consecutive ranks runs on one node; else, and if n is 1 or too large, 0. */
+/* Let n be the number of consecutive ranks, from rank 0 on, that run on the node of rank 0. If each
+** n consecutive ranks (0 to n - 1, n to 2n - 1, ...) run on one node, return n. Else, and if n is 1
+** or too large, return 0. */
 static int64_t block_of(const mgrid_location *at, int64_t world) {
   int64_t n = 1;
   while (n < world && at[n].node == at[0].node) n++;
@@ -32,7 +34,8 @@ static int64_t block_of(const mgrid_location *at, int64_t world) {
   return n == 1 || n > MGRID_MACHINE_RANKS_MAX ? 0 : n;
 }
 
-/* Fill in *p. Sort by node, then by rank; so the ranks of a node are together, the lowest first. */
+/* Fill in *p from the nodes of all ranks. The sort puts the ranks of a node together, the lowest
+** first. */
 static void find_spread(mgrid_rank_spread *p, mgrid_location *at, uint64_t mine, int64_t world,
                         int64_t rank) {
   uint64_t lowest = 0;
@@ -47,7 +50,7 @@ static void find_spread(mgrid_rank_spread *p, mgrid_location *at, uint64_t mine,
     p->local_size++;
     p->local_rank += at[i].rank < (uint64_t)rank;
   }
-  /* again: some node has several blocks, as there are more blocks than nodes */
+  /* again: there are more blocks than nodes, so some node has several blocks */
   bool again = p->block && p->nodes < (world + p->block - 1) / p->block;
   if (again || p->nodes == 1) p->block = 0;
   for (int64_t i = 0; i < world; i++)
@@ -85,8 +88,8 @@ mgrid_status mgrid_locations_verdict(mgrid_backend *b, mgrid_location *locations
 
 /* ------------------------------------------------ what a plan says about nodes */
 
-/* Return the next item of the plan that says something about nodes. Begin at item *i, and set *i to
-** its index. NULL: there is no other. */
+/* Return the next item of the plan that says something about nodes: the first from item *i on. Set
+** *i to its index. NULL: there is none. */
 static const mgrid_item *next_meeting(const mgrid_plan *p, size_t *i) {
   for (; *i < p->content.nitems; ++*i) {
     const mgrid_item *item = &p->content.item[*i];
@@ -114,7 +117,7 @@ mgrid_status mgrid_nodes_check(mgrid_backend *b, const mgrid_plan *p, uint64_t *
   mgrid_error mine = MGRID_ERROR_INIT;
   char name[sizeof((mgrid_machine *)0)->name] = "";
   size_t i = 0;
-  /* the agreement has found that there is one node */
+  /* nothing to compare, or the rendezvous has found that there is one node */
   if (!nodes || b->spread.nodes == 1) return MGRID_OK;
   mgrid_status s = mgrid_nodes_find(b, nodes, err);
   if (s) return s;

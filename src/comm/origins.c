@@ -2,8 +2,8 @@
 **
 ** origins.c - creates the communicators of a state when the world has changed, from those of the
 ** old state where that is possible. In a larger world a communicator is kept, grown or created
-** again; among survivors it is shrunk or created again. All members of a group decide the same,
-** because they were in the same old group. state.c calls this file between the agreement and the
+** again; among survivors it is shrunk or created again. The members of a group decide this
+** together, by a vote of the backend. state.c calls this file between the agreement and the
 ** verdict.
 */
 #include "comm/state.h"
@@ -16,7 +16,9 @@ struct mgrid_growing {
   mgrid_grown what;
   size_t n;             /* entries of the batch */
   mgrid_origin *origin; /* [n] */
-  mgrid_shared **was;   /* [n]: the entry of the old state's pool that has origin.native, or NULL */
+  /* [n]: the entry of the old state that has origin[i].native; NULL: there is none, or a shrink
+  ** uses it */
+  mgrid_shared **was;
 };
 
 /* ----------------------------------------------------- find the old communicators */
@@ -28,7 +30,7 @@ static bool origins_begins(const mgrid_group *old, const mgrid_shared *c) {
   return same;
 }
 
-/* Find the communicator that this rank had for the group, if it can be kept or grown. */
+/* Find the communicator that this rank had for entry i of the batch, if it can be kept or grown. */
 static void find_origin(mgrid_growing *g, size_t i, const char *family, const mgrid_shared *c) {
   const mgrid_group *old;
   for (size_t nth = 0; (old = mgrid_state_group_nth(g->what.from, family, nth, NULL)); nth++) {
@@ -42,8 +44,8 @@ static void find_origin(mgrid_growing *g, size_t i, const char *family, const mg
   }
 }
 
-/* Return whether the new group is the old group, in the same order, without members that are lost
-** or idle now. List the positions of these members. */
+/* Return whether the new group is the old group, in the same order, without some members, which are
+** lost or have another place now. List the positions of these members. */
 static bool remains(const mgrid_grown *what, const mgrid_group *old, const mgrid_shared *c,
                     mgrid_origin *o) {
   int64_t at = 0;
@@ -59,7 +61,7 @@ static bool remains(const mgrid_grown *what, const mgrid_group *old, const mgrid
   return at == c->size;
 }
 
-/* Find the communicator that this rank had for the group, if it can be shrunk. */
+/* Find the communicator that this rank had for entry i of the batch, if it can be shrunk. */
 static mgrid_status find_larger(mgrid_growing *g, size_t i, const char *family,
                                 const mgrid_shared *c, mgrid_error *err) {
   const mgrid_group *old;
@@ -77,7 +79,7 @@ static mgrid_status find_larger(mgrid_growing *g, size_t i, const char *family,
   return MGRID_OK;
 }
 
-/* Return whether the plan has families that are split from others. */
+/* Return whether the plan has families with a parent. */
 static bool has_parents(const mgrid_plan *p) {
   bool any = false;
   for (size_t i = 0; i < p->content.nentries; i++)
@@ -117,8 +119,8 @@ void mgrid_growing_free(mgrid_growing *g) {
 
 /* -------------------------------------------------------------------------- create */
 
-/* Move the entries of the batch that agreed on `how` to index `at` and after, in schedule order.
-** Return the index after them. */
+/* Move the entries whose groups agreed on `how` to index `at` and the next indices of the batch, in
+** schedule order. Return the index after them. */
 static size_t sort_batch(mgrid_batch *batch, mgrid_growing *g, mgrid_growth how, size_t at) {
   for (size_t i = at; i < batch->n; i++) {
     if (g->origin[i].agreed != how) continue;
@@ -126,12 +128,12 @@ static size_t sort_batch(mgrid_batch *batch, mgrid_growing *g, mgrid_growth how,
     void *native = batch->native[i];
     mgrid_comm_spec spec = batch->spec[i];
     mgrid_origin origin = g->origin[i];
-    size_t behind = i - at;
-    memmove(&batch->entry[at + 1], &batch->entry[at], behind * sizeof(mgrid_shared *));
-    memmove(&batch->spec[at + 1], &batch->spec[at], behind * sizeof spec);
-    memmove(&batch->native[at + 1], &batch->native[at], behind * sizeof native);
-    memmove(&g->origin[at + 1], &g->origin[at], behind * sizeof origin);
-    memmove(&g->was[at + 1], &g->was[at], behind * sizeof(mgrid_shared *));
+    size_t before = i - at;
+    memmove(&batch->entry[at + 1], &batch->entry[at], before * sizeof(mgrid_shared *));
+    memmove(&batch->spec[at + 1], &batch->spec[at], before * sizeof spec);
+    memmove(&batch->native[at + 1], &batch->native[at], before * sizeof native);
+    memmove(&g->origin[at + 1], &g->origin[at], before * sizeof origin);
+    memmove(&g->was[at + 1], &g->was[at], before * sizeof(mgrid_shared *));
     batch->entry[at] = entry, batch->spec[at] = spec, batch->native[at] = native;
     g->origin[at] = origin, g->was[at] = was;
     at++;
@@ -139,7 +141,8 @@ static size_t sort_batch(mgrid_batch *batch, mgrid_growing *g, mgrid_growth how,
   return at;
 }
 
-/* Find out whether any rank failed. The verdict after the creation will report its error. */
+/* Find out whether any rank failed. The verdict after the creation will report that rank's
+** error. */
 static mgrid_outcome all_of(mgrid_backend *b, mgrid_outcome mine) {
   mgrid_error told = MGRID_ERROR_INIT;
   mgrid_status s = mgrid_verdict(b, mine, NULL, &told);

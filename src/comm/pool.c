@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** pool.c - the pool: this rank's communicators of a backend. Groups with the same members share one
-** communicator, in one state or in several. Ranks need no messages to agree which groups share:
-** all members see the same plans in the same order, so each finds the same communicator in its own
-** pool.
+** pool.c - the pool: this rank's communicators of a backend. Groups with the same members and
+** options share one communicator, in one state or in several. Ranks need no messages to agree which
+** groups share: all members see the same plans in the same order, so each finds the same
+** communicator in its own pool.
 */
 #include "comm/state.h"
 
@@ -28,7 +28,7 @@ static bool pool_same_members(const mgrid_shared *a, const mgrid_shared *b) {
 }
 
 static mgrid_shared *pool_find(mgrid_backend *b, const mgrid_shared *wanted) {
-  /* with these options a group shares with no other */
+  /* with such options (`unique`, windows, ...) a group shares with no other group */
   if (!mgrid_choice_shares(wanted->options, wanted->options)) return NULL;
   for (mgrid_shared *c = b->pool; c; c = c->next)
     if (mgrid_choice_shares(c->options, wanted->options) && pool_same_members(c, wanted)) return c;

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT
 **
 ** recipe.c - the functions of moongrid_recipe.h. They check their pointers, then call
-** libmoongrid_lua. The first mgrid_runtime_new loads that library, so a host without recipes
+** libmoongrid_lua. That library is loaded when a function first needs it, so a host without recipes
 ** carries no Lua.
 */
 
 /* HOW LUA IS LOADED. The host may have another version of Lua, or LuaJIT, whose functions have the
 ** same names. So libmoongrid_lua is bound to its own Lua first (RTLD_DEEPBIND), and hides that Lua
-** from others (RTLD_LOCAL). RTLD_DEEPBIND also binds it to the allocator of libc, even if the host
-** uses another allocator. So libmoongrid_lua allocates and frees only through base/memory.c.
+** from others (RTLD_LOCAL). RTLD_DEEPBIND also binds libmoongrid_lua to the allocator of libc, even
+** if the host uses another allocator. So libmoongrid_lua allocates and frees only through
+** base/memory.c.
 **
-** NULL. These functions refuse a NULL pointer. For a NULL state they leave *err alone, because it
-** says already why the state could not be made.
+** NULL. These functions refuse a NULL pointer that they need. For a NULL runtime, state, plan or
+** policy they leave *err alone, because it usually says already why that could not be made.
 */
 #include "comm/recipe.h"
 
@@ -26,8 +27,8 @@
 ** NULL. */
 extern const mgrid_recipe_entry mgrid_lua_entry __attribute__((weak, visibility("hidden")));
 
-/* Sanitizers end a process that uses RTLD_DEEPBIND, and musl has no such flag. A host with one of
-** them may contain no Lua but 5.4. */
+/* Sanitizers end a process that uses RTLD_DEEPBIND, and musl has no such flag. A host with a
+** sanitizer, or with musl, may contain no Lua but 5.4. */
 #ifndef RTLD_DEEPBIND
 #define RTLD_DEEPBIND 0
 #endif
@@ -103,8 +104,8 @@ mgrid_plan *mgrid_runtime_plan_values(mgrid_runtime *rt, int64_t world, size_t n
   return recipe_entry_of(rt)->plan_values(rt, world, n, args, err);
 }
 
-/* If *e holds an error, add to it the stage at which mgrid_open failed. An error of another rank
-** names its stage already, and an error that quotes a line of the recipe needs none. */
+/* Return whether *e holds an error. If it does, add the stage at which mgrid_open failed, unless
+** the error names a stage already (that of another rank), or quotes a line of the recipe. */
 static bool failed_while(mgrid_error *e, const char *stage, int64_t world) {
   char whole[64];
   snprintf(whole, sizeof whole, stage, world, mgrid_s_of(world));
@@ -113,7 +114,8 @@ static bool failed_while(mgrid_error *e, const char *stage, int64_t world) {
   return e->status;
 }
 
-/* Make the runtime of mgrid_open and load the recipe. If that fails, *err says why. */
+/* Make the runtime of mgrid_open and load the recipe. If anything fails, *err says why; a runtime
+** that was made is returned even so. */
 static mgrid_runtime *runtime_of(const mgrid_open_options *o, const char *recipe,
                                  mgrid_error *err) {
   mgrid_runtime *rt = mgrid_runtime_new(o->limits, o->hooks, err);
@@ -151,7 +153,7 @@ mgrid_state *mgrid_open(mgrid_backend *b, const char *recipe, size_t n, const ch
     failed_while(&mine, "planning for %" PRId64 " rank%s", world);
   }
 
-  /* if there is no plan, all ranks get the error */
+  /* if this rank has no plan, all ranks get its error */
   mgrid_state *s = mgrid_materialize(plan, b, o.name, &mine);
   failed_while(&mine, "creating the state", world);
 
@@ -262,7 +264,7 @@ mgrid_status mgrid_reload(const mgrid_runtime *rt, mgrid_state *s, const char *r
   mgrid_lacks(new_s, "the place for the new state", &mine);
   mgrid_lacks_list(n, args, "arguments", &mine);
   if (!mine.status) return recipe_entry_of(rt)->reload(rt, s, recipe, n, args, new_s, change, err);
-  /* a collective call: the other ranks get this error */
+  /* the call is collective, so take part in it: the other ranks get this error */
   mgrid_state_make(NULL, s->backend, s->name, s, NULL, &mine);
   return mgrid_error_pass(err, &mine);
 }

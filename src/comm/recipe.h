@@ -10,25 +10,26 @@
 #include "comm/backend.h"
 #include "plan/item.h"
 
-/* Give the recipe an item of a module, for all plans from now on. It replaces an earlier item of
-** this kind; x NULL: there is none. The runtime becomes an owner of the item, and so do runtimes
+/* Give the recipe an item x of a module, for all plans from now on. It replaces an earlier item of
+** this kind; NULL: only remove that. The runtime becomes an owner of the item, and so do runtimes
 ** that mgrid_reload makes from it. */
 typedef mgrid_status mgrid_recipe_lend(mgrid_runtime *rt, const mgrid_item_kind *kind,
                                        const void *x, mgrid_error *err);
-/* Pass a request of a module's C function to the module's code for Lua (recipe/module_row.h). */
+/* Pass a request from a module's C function to the module's code for Lua (recipe/module_row.h). */
 typedef mgrid_status mgrid_recipe_serve(mgrid_runtime *rt, const char *module, void *request,
                                         mgrid_error *err);
 mgrid_recipe_serve mgrid_runtime_serve;
 typedef struct mgrid_recipe_entry mgrid_recipe_entry;
-/* Pass a request that needs no runtime; the module gets NULL for it. entry: of libmoongrid_lua, if
-** that library calls this. NULL: load it; MGRID_MISSING: that is not possible. recipe.c */
+/* Pass a request that needs no runtime; the module gets NULL for the runtime. entry: if
+** libmoongrid_lua calls this, its own table; NULL: load that library. MGRID_MISSING: it cannot be
+** loaded. recipe.c */
 mgrid_status mgrid_serve_by(const mgrid_recipe_entry *entry, const char *module, void *request,
                             mgrid_error *err);
 
 /* The functions of libmoongrid_lua, as X(name, its type). Here they become a table; in
 ** recipe/entry.h they are mgrid_script_NAME. Except for `lend` and `serve`, each does the work of a
-** function of moongrid_recipe.h. recipe.c checks the pointers before it calls them, and sets
-** results as after a failure. */
+** function of moongrid_recipe.h. Before recipe.c calls them, it checks the pointers, and sets the
+** results to their values after a failure. */
 #define MGRID_RECIPE_FUNCTIONS(X) \
   X(runtime_new, __typeof__(mgrid_runtime_new)) \
   X(runtime_ref, __typeof__(mgrid_runtime_ref)) \

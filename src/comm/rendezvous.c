@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** rendezvous.c - the rendezvous with which every collective of the library starts: one all-reduce
-** of 64 bytes, the same size for all calls. Ranks that make different calls, or hold different
-** states, still meet in this all-reduce, and all get an error. So no rank waits for a call that the
-** others do not make.
+** rendezvous.c - the rendezvous with which most calls over all ranks begin: one all-reduce of 64
+** bytes, the same size for all calls. Ranks that make different calls, or hold different states,
+** still meet in this all-reduce, and all get an error. So no rank waits for a call that the others
+** do not make.
 */
 #include "comm/compare.h"
 
@@ -14,9 +14,9 @@
 #include <xxhash.h>
 
 /* The words of the all-reduce; every rank gets the minimum of each. A rank brings the digest of an
-** mgrid_meeting, or none, and the number mgrid_meeting.least. [2]: a word and its complement, as
-** mgrid_pair_words writes them. If two ranks have different words a < b, the minimums are a and ~b,
-** which are not complements. */
+** mgrid_meeting and its number `least`, or no digest. [2]: two words, a value and its complement,
+** as mgrid_pair_words writes them. If two ranks have different values a < b, the minimums are a and
+** ~b, which are not complements. */
 enum {
   /* 1 + this rank's `least`, so that all ranks get the smallest one; 0: this rank has no digest */
   HAVE,
@@ -24,7 +24,8 @@ enum {
   /* [2]: the first half of the digest, xor the call; so ranks in different calls differ here */
   FIRST,
   SECOND = 4, /* [2]: the second half of the digest xor the call */
-  /* [2]: this rank's node. Used until the nodes of all ranks are known; no state exists before */
+  /* [2]: this rank's node. Used until the nodes of all ranks are known, which is before the first
+  ** state is made */
   NODE = 6,
   /* [2]: a digest of this rank's states. Used once the nodes are known. A rank that has left a
   ** state (mgrid_state_leave) writes UINT64_MAX into both words, which changes no minimum */
@@ -39,10 +40,10 @@ typedef struct side {
   uint64_t hash;
   char doing[96];   /* the call in which the rank is */
   char states[240]; /* the names of its states, cut if they are longer */
-  char version[24]; /* of its library */
+  char version[24]; /* the version of its library */
 } side;
 
-/* Return whether all ranks have this state, so that ranks compare it. */
+/* Return whether ranks compare this state: all of them have it. */
 static bool rendezvous_counts(const mgrid_state *s) { return s->made && !s->partial; }
 
 /* Return a digest of this rank's states, never 0. */
@@ -138,10 +139,11 @@ static bool goes_with(uint64_t call, uint64_t other) {
   return call == other || (other == MGRID_ANY_PLAN && (call & MGRID_ANY_PLAN));
 }
 
-/* Look for two ranks that show the difference, and fail with their sides. If calls differ, these
-** are the first rank that names its call, and the first with another call. Else they are the first
-** rank that reports its states, and the first that reports others. each: MGRID_MET words for each
-** rank. Word 3 is its call. Word 4 is a digest of its states, or 0 if it does not report them. */
+/* Look for two ranks whose calls or states differ, and fail with both sides; MGRID_OK: there are
+** none. If calls differ, the two are the first rank that names its call, and the first rank with
+** another call. Else they are the first rank that reports its states, and the first that reports
+** others. each: MGRID_MET words for each rank. Word 3 is its call. Word 4 is a digest of its
+** states, or 0 if it does not report them. */
 static mgrid_status look_for_unlike(mgrid_backend *b, const uint64_t *each, mgrid_error *err) {
   int64_t one = 0, who = 0;
   bool states = false;

@@ -129,8 +129,8 @@ static void *const *state_handle_of(const mgrid_state *s, const mgrid_shared *c)
 }
 
 /* Fill the batch with all communicators except lazy ones, in schedule order. A split is a call over
-** all ranks of the parent, so also add the splits of this rank's parents in which this rank gets no
-** communicator. */
+** all ranks of the parent, so also add those splits of this rank's parents in which this rank gets
+** no communicator. */
 static mgrid_status add_all(mgrid_state *s, mgrid_error *err) {
   const mgrid_plan *p = s->plan;
   mgrid_status status = MGRID_OK;
@@ -275,7 +275,7 @@ mgrid_status mgrid_state_leave(mgrid_state *s, mgrid_error *err) {
   return MGRID_OK;
 }
 
-/* Create the batch on all ranks or on none. */
+/* Create the batch on all ranks, or on none if any rank fails. */
 static mgrid_status create(mgrid_state *s, mgrid_location *locations, mgrid_growing *g,
                            mgrid_error *err) {
   mgrid_outcome mine = g ? mgrid_pool_grow(s->backend, &s->batch, g, err)

@@ -15,15 +15,16 @@
 ** same options, share one entry, even if they are in different states. Unique groups do not
 ** share. */
 struct mgrid_shared {
-  mgrid_shared *next, *before;     /* in the pool */
-  int users;                       /* how many groups and states hold it; at 0 it is destroyed */
+  mgrid_shared *next, *before; /* in the pool */
+  /* how many times states have taken it and not released it yet; at 0 it is destroyed */
+  int users;
   bool real;                       /* it has been created, so `native` is valid */
   uint64_t hash;                   /* of its size, first and last member; for searching the pool */
   char *name;                      /* "state/family[index]", for logs */
   const mgrid_descriptor *backend; /* the backend that creates it: the family's, else the state's */
-  mgrid_choice *options;           /* of the family that asked first */
-  mgrid_family *family;            /* the family that asked first; a group of it has the members */
-  int64_t group, size, position;   /* index in `family`; members; position of this rank */
+  mgrid_choice *options;           /* options of the family that asked first for it */
+  mgrid_family *family;            /* that family; its group `group` has the members */
+  int64_t group, size, position;   /* index in `family`; how many members; position of this rank */
   int tag;                         /* mgrid_comm_spec.tag */
   int32_t *ranks;                  /* [size], if the backend reads lists; else NULL */
   void *native;                    /* the backend's handle; NULL in a dry state */
@@ -42,7 +43,7 @@ struct mgrid_group {
   const mgrid_state *state;
   const char *name; /* of the family */
   const mgrid_family *family;
-  /* index of the group in the family; position of this rank; members */
+  /* index of the group in the family; position of this rank; how many members */
   int64_t index, position, size;
   mgrid_shared *comm; /* NULL if `none`, and for most groups of one rank */
   bool none;          /* the family's backend is "none" */
@@ -60,7 +61,7 @@ struct mgrid_state {
   mgrid_batch batch;      /* memory to create and to release all communicators */
   mgrid_group *group;     /* [view.nmembers]: the handles */
   size_t *first;          /* [nentries + 1]: where the groups of a family begin in `group` */
-  mgrid_runtime *runtime; /* owned, from mgrid_open; else NULL */
+  mgrid_runtime *runtime; /* owned; NULL: the state was made without a runtime */
   bool made;              /* on all ranks, so it is one of the states that ranks compare */
   bool partial;           /* from mgrid_state_shrink, so not every rank has it */
   /* what the host has set for the recipe's queries, by name; NULL: nothing */
@@ -80,10 +81,11 @@ void mgrid_batch_free(mgrid_batch *batch, const mgrid_hooks *h);
 void mgrid_batch_add(mgrid_batch *batch, mgrid_shared *c, int64_t turn);
 /* Create the communicator of a group of one rank, unless it exists already. Local. */
 mgrid_status mgrid_pool_single(mgrid_backend *b, mgrid_shared *c, mgrid_error *err);
-/* Add a creation in which this rank takes part without being a member: mgrid_backend.whole. */
+/* Add a creation in which this rank takes part without being a member: mgrid_backend.whole, or a
+** split. */
 void mgrid_batch_add_absent(mgrid_batch *batch, const mgrid_entry *family,
                             const mgrid_descriptor *backend);
-/* Fail if the batch cannot be created. Local, called before the ranks agree. */
+/* Fail if the batch cannot be created. Local; called before any rank creates. */
 mgrid_status mgrid_pool_check(mgrid_backend *b, mgrid_batch *batch, mgrid_error *err);
 /* Begin a creation: give it a number. The number distinguishes its messages from those of all
 ** earlier creations over the same carrier. */
@@ -105,15 +107,15 @@ mgrid_status mgrid_pool_revoke(mgrid_backend *b, size_t n, mgrid_shared **c, mgr
 mgrid_outcome mgrid_pool_prove(mgrid_backend *b, const mgrid_shared *c, mgrid_error *err);
 mgrid_status mgrid_pool_work(mgrid_backend *b, const mgrid_shared *c, const mgrid_work *w,
                              mgrid_error *err);
-/* Begin n calls, call i over c[i], and wait for all: `together` of backend.h. MGRID_UNSUPPORTED:
-** the backend has no such operation. */
+/* Begin n calls, call i over c[i], and wait until all have ended: `together` of backend.h.
+** MGRID_UNSUPPORTED: the backend has no such operation. */
 mgrid_outcome mgrid_pool_together(mgrid_backend *b, size_t n, mgrid_shared *const *c,
                                   const mgrid_work *w, double seconds, mgrid_error *err);
 /* Begin n calls, 1 to MGRID_TOGETHER_MAX, call i over c[i], on a stream of a backend that has
 ** streams: `begin` of backend.h. */
 mgrid_outcome mgrid_pool_begin(mgrid_backend *b, int stream, size_t n, mgrid_shared *const *c,
                                const mgrid_work *w, uint64_t tag, double seconds, mgrid_error *err);
-/* Remove one user of each communicator. Destroy those without users, in one call. */
+/* Remove one user of each communicator. Then destroy those that have no user left, in one call. */
 void mgrid_pool_release(mgrid_backend *b, size_t n, mgrid_shared **c, mgrid_batch *batch);
 
 /* ----------------------------------------------------------------- state.c */
@@ -122,7 +124,7 @@ void mgrid_pool_release(mgrid_backend *b, size_t n, mgrid_shared **c, mgrid_batc
 typedef struct mgrid_grown {
   const mgrid_state *from; /* NULL: this rank is new */
   const mgrid_error *why;  /* why this rank cannot grow; NULL, or status MGRID_OK: it can */
-  /* the new rank of each rank of `from`, -1: lost; NULL: all keep their numbers */
+  /* the new rank of each rank of `from`, -1 for a lost rank; NULL: all ranks keep their numbers */
   const int32_t *now;
 } mgrid_grown;
 /* Make a state, as mgrid_materialize. With `old`: as mgrid_reload; the new state may have the name
@@ -135,15 +137,14 @@ mgrid_state *mgrid_state_new(mgrid_backend *b, mgrid_error *err);
 /* Do the local part of making a state: this rank's view, handles, and entries of the pool. */
 mgrid_status mgrid_state_prepare(mgrid_state *s, const mgrid_plan *plan, const char *name,
                                  mgrid_error *err);
-/* Remove an owner without a collective call. If it was the last, the communicators stay until the
-** backend is freed. For garbage collectors, which run at different times on different ranks. */
+/* Remove an owner without a collective call. If it was the last owner, the communicators stay until
+** the backend is freed. For garbage collectors, which run at different times on different ranks. */
 void mgrid_state_abandon(mgrid_state *s);
-void mgrid_state_end(mgrid_state *s); /* free it, whoever owns it. Collective */
+void mgrid_state_end(mgrid_state *s); /* free the state, whoever owns it. Collective */
 
 /* ----------------------------------------------------------------- group.c */
 
-/* Return the backend of the group's buffers and calls; for a group of one rank that of the
-** state. */
+/* Return the backend of the group's buffers and calls; without a communicator that of the state. */
 const mgrid_descriptor *mgrid_group_kind(const mgrid_group *g);
 /* Run a collective over the group. It is refused in a dry state, for a family of backend "none",
 ** and while a lazy group has no communicator. */
@@ -151,9 +152,10 @@ mgrid_status mgrid_group_work(const mgrid_group *g, const mgrid_work *w, mgrid_e
 
 /* ----------------------------------------------------------------- origins.c */
 
-/* For each communicator of a batch, the old one from which it can be made. */
+/* For each communicator of a batch, the old communicator from which it can be made. */
 typedef struct mgrid_growing mgrid_growing;
-/* Find the old communicators, and allocate all memory. Free *out, also after a failure. */
+/* Find the old communicators, and allocate all memory. The caller frees *out, also after a
+** failure. */
 mgrid_status mgrid_growing_new(const mgrid_grown *grown, const mgrid_state *s, mgrid_growing **out,
                                mgrid_error *err);
 void mgrid_growing_free(mgrid_growing *g);
@@ -167,22 +169,22 @@ void mgrid_growing_end(mgrid_state *s, mgrid_growing *g);
 /* ------------------------------------------------------------------- nodes.c */
 
 typedef struct mgrid_location mgrid_location; /* the node of a rank */
-/* Allocate memory for the location of every rank, before the ranks agree. NULL: the locations are
-** known already. */
+/* Allocate memory for the location of every rank, before the ranks agree. *locations becomes NULL
+** if the nodes are known already. */
 mgrid_status mgrid_locations_new(const mgrid_backend *b, mgrid_location **locations,
                                  mgrid_error *err);
-/* Make a verdict (mgrid_verdict). If the locations are not known yet, the ranks also learn how they
-** are spread over nodes. */
+/* Make a verdict (mgrid_verdict). If the nodes are not known yet, the ranks also learn how they are
+** spread over nodes. */
 mgrid_status mgrid_locations_verdict(mgrid_backend *b, mgrid_location *locations,
                                      mgrid_outcome mine, const mgrid_error *failed,
                                      mgrid_error *err);
-/* Allocate memory for the nodes of all ranks, before the ranks agree. It is needed for a plan with
-** items that say where ranks run; NULL for other plans. */
+/* Allocate memory for the nodes of all ranks, before the ranks agree. A plan with items that say
+** where ranks run needs it; for other plans *nodes becomes NULL. */
 mgrid_status mgrid_nodes_new(const mgrid_plan *p, uint64_t **nodes, mgrid_error *err);
 /* Find the node of each rank, as a number (mgrid_machine_id). Collective. */
 mgrid_status mgrid_nodes_find(mgrid_backend *b, uint64_t *nodes, mgrid_error *err);
-/* Compare the nodes with the plan, before communicators are created. If `nodes` is not NULL, this
-** is collective, and all ranks return the error of one. */
+/* Compare the nodes with the plan, before communicators are created. If `nodes` is not NULL and the
+** job has several nodes, this is collective, and all ranks return the same error. */
 mgrid_status mgrid_nodes_check(mgrid_backend *b, const mgrid_plan *p, uint64_t *nodes,
                                mgrid_error *err);
 /* Return mgrid_move_options.machine for a move between two states. It is 0 if their worlds differ,

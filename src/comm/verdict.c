@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** verdict.c - the verdict on a call over all ranks: if a rank failed, every rank returns its error.
-** The file also makes the errors that name missing ranks, checks data of other ranks, and has the
-** one loop that waits for ranks. It is linked into the core and into every backend, so it calls
-** only src/base and the operations of a backend.
+** verdict.c - the verdict on a call over all ranks: if a rank failed, every rank returns that
+** rank's error. The file also makes the errors that name missing ranks, checks data of other ranks,
+** and has the loop in which calls wait (mgrid_wait). It is linked into the core and into every
+** backend, so it calls only src/base and the operations of a backend.
 */
 #include "comm/backend.h"
 
@@ -164,7 +164,7 @@ mgrid_status mgrid_verdict_min(mgrid_backend *b, uint64_t *words, size_t n, mgri
   if (own.status)
     mgrid_error_reword(&lost, "%.480s; and on rank %" PRId64 " %.480s", lost.message, b->rank,
                        own.message);
-  /* *err becomes the error that names the missing rank, which usually caused the other */
+  /* *err becomes the error that names the missing rank; it usually caused this rank's error */
   if (failed == err) mgrid_error_clear(err);
   return mgrid_error_pass(err, &lost);
 }

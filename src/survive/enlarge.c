@@ -2,7 +2,7 @@
 **
 ** enlarge.c - lets ranks join a running job. New ranks know the recipe and its arguments, but not
 ** the old plan, which may come from a recovery. So rank 0 sends the old plan. A rank that finds an
-** error still takes part in all calls, and all ranks get its error.
+** error, other than a missing argument, still takes part in the calls, and all ranks get its error.
 */
 #include "comm/compare.h"
 #include "comm/state.h"
@@ -87,8 +87,8 @@ static mgrid_status write_told(const joining *j, head *h, mgrid_text *t, mgrid_e
                           t->len, TOLD_MOST);
 }
 
-/* Check that this rank has a state exactly if it is an old rank, and that of the same plan as
-** rank 0. */
+/* Check that this rank has a state if, and only if, it is an old rank, and that the state has the
+** same plan as that of rank 0. */
 static mgrid_status enlarge_check_side(const joining *j, const head *h, mgrid_error *err) {
   bool is_old = j->larger->rank < h->world;
   if (!h->world)
@@ -187,7 +187,7 @@ static mgrid_status all_made(joining *j, mgrid_status made, mgrid_error *err) {
   const mgrid_survival_ops *ops = b->ops->survival;
   mgrid_error late = MGRID_ERROR_INIT;
   uint64_t bits = MGRID_ALL_LIVE | !made;
-  /* after a timeout, the rank that did not come will not agree either */
+  /* after a timeout do not agree: the rank that did not come would not agree either */
   if (!ops || ops->able(b, NULL) || made == MGRID_TIMED_OUT) return made;
   /* interrupt the other ranks, which may wait for this one */
   if (made == MGRID_LOST_RANK || ops->hurt(b)) bits = 0, ops->interrupt(b);

@@ -46,7 +46,7 @@ static mgrid_status take_lost(mgrid_loss *x, size_t n, const int64_t *lost, mgri
                                       "all %" PRId64 " ranks are lost, and nobody is left to go on",
                                       x->world);
 
-  /* until new ranks are given: -1 free, -2 lost */
+  /* x->is until new ranks are given: -1 free, -2 lost */
   memset(x->is, -1, (size_t)x->world * sizeof *x->is);
   for (size_t i = 0; i < n; i++) x->is[lost[i]] = -2;
   x->survivors = x->world - (int64_t)n;
@@ -98,7 +98,7 @@ typedef struct loss_set {
 /* The answer to a loss. */
 typedef struct loss_reply {
   mgrid_loss_answer how;
-  const char *by; /* who answers: "the policy 'on_lost'" */
+  const char *by; /* who answers, for messages: "the policy 'on_lost'" */
   bool usual;     /* it is the default answer */
   size_t nsets;
   loss_set *set; /* [nsets]: a shrink tries these in order; none: it changes no parameters */
@@ -113,7 +113,7 @@ static void free_reply(loss_reply *r) {
   *r = (loss_reply){ .how = MGRID_LOSS_STOP };
 }
 
-/* Add a set. It has room for n parameters, but none yet. */
+/* Add an empty set with room for n parameters. */
 static loss_set *add_set(loss_reply *r, size_t n, mgrid_error *err) {
   if (!MGRID_GROW(r->set, r->nsets, 1)) return mgrid_null_oom(err);
   loss_set *one = &r->set[r->nsets];
@@ -123,7 +123,7 @@ static loss_set *add_set(loss_reply *r, size_t n, mgrid_error *err) {
   return one;
 }
 
-/* Append a parameter as an argument: dp=3. */
+/* Append a parameter as an argument, such as dp=3. */
 static mgrid_status value_text(const mgrid_arg *a, mgrid_text *t, mgrid_error *err) {
   mgrid_text_add(t, "%s=", a->name);
   switch (a->kind) {
@@ -144,7 +144,7 @@ static mgrid_status value_text(const mgrid_arg *a, mgrid_text *t, mgrid_error *e
   return MGRID_OK;
 }
 
-/* Read a table of parameters as one more set. `path` is for messages. */
+/* Read a table of parameters, and add it to r as a set. Messages call the table `path`. */
 static mgrid_status read_set(const mgrid_arg *params, const char *path, loss_reply *r,
                              mgrid_error *err) {
   enum { MOST = 64 };
@@ -223,7 +223,8 @@ static mgrid_status read_reply(mgrid_policy *p, loss_reply *r, mgrid_error *err)
   mgrid_status s = found[1] ? read_params(found[1], r, err) : MGRID_OK;
   if (!s && r->nsets && r->how != MGRID_LOSS_SHRINK)
     s = mgrid_fail(err, MGRID_BAD_VALUE,
-                   "policy '" POLICY "' returned parameters for '%s'; a shrink alone changes some",
+                   "policy '" POLICY
+                   "' returned parameters for '%s'; only a shrink changes parameters",
                    mgrid_loss_answers[k]);
   return s;
 }
@@ -254,7 +255,7 @@ static mgrid_status loss_ask(mgrid_losses *l, const mgrid_loss *x, int64_t spare
   *out = (loss_reply){ .by = "the default", .usual = true };
   out->how = spares >= gone ? MGRID_LOSS_REPLACE : MGRID_LOSS_SHRINK;
 
-  /* no rank is lost, or only spares are */
+  /* no rank is lost, or only spares are, to which the caller's answer does not apply */
   if (x->nlost == 0 || (gone == 0 && l->how)) return MGRID_OK;
   if (l->how) {
     out->by = "the caller", out->usual = false;
@@ -269,8 +270,8 @@ static mgrid_status loss_ask(mgrid_losses *l, const mgrid_loss *x, int64_t spare
   }
   if (!s) s = why.status;
 
-  /* If only spares are lost, a policy may still stop the job: one half of a job that was cut in
-  ** two. */
+  /* If only spares are lost, a policy may still stop the job: this may be one half of a job that
+  ** was cut in two. */
   if (!s && gone == 0 && out->how != MGRID_LOSS_STOP) {
     free_reply(out);
     *out = (loss_reply){ .how = MGRID_LOSS_REPLACE, .by = "the default", .usual = true };
@@ -369,7 +370,7 @@ static int64_t needed_of(const mgrid_pair *p, const mgrid_loss_missing_part *m, 
   return bytes;
 }
 
-/* most pairs of a place and a rank whose bytes are kept for the next loss */
+/* with more pairs of a place and an old rank, mgrid_next.bytes is not kept */
 enum { FEW = 1 << 20 };
 
 static mgrid_status count_bytes(mgrid_next *next, mgrid_loss *x, mgrid_error *err) {
@@ -482,8 +483,8 @@ mgrid_status mgrid_loss_describe(const mgrid_loss *x, mgrid_loss_sums *out, mgri
   return s;
 }
 
-/* Return whether a group of an old family has exactly the members of the new group. Compare their
-** old ranks. */
+/* Return whether a group of an old family has exactly the members of the new group, in the same
+** order. Compare old ranks. */
 static bool loss_same_members(const mgrid_loss *x, const mgrid_family *f, int64_t group,
                               const mgrid_family *old, int64_t at) {
   int64_t n = mgrid_family_size(f, group);

@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { SHOWN = 12, RUNS = 4 }; /* most parts that the text lists; most runs of an axis */
+enum { SHOWN = 12, RUNS = 4 }; /* the most parts that the text lists; the most runs of an axis */
 
 static void bytes_text(mgrid_text *t, int64_t bytes) {
   static const char *const unit[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
@@ -48,8 +48,8 @@ typedef struct counted {
   int64_t kept, made;
 } counted;
 
-/* Count those of the next family, in the order of the plan. *i is 0 at first. False: no family is
-** left. */
+/* Count the communicators of the next family that has any, in the order of the plan. *i is 0 at
+** first. Return false if no family is left. */
 static bool next_family(const mgrid_loss *x, size_t *i, counted *out) {
   const mgrid_plan *p = x->plan;
   while (*i < p->content.nentries) {
@@ -80,8 +80,8 @@ static void families_text(const mgrid_loss *x, bool kept, mgrid_text *t) {
 
 /* ------------------------------------------------------------------ missing */
 
-/* Append the indices of a missing part: " layer 0..7 hidden 0..1023". Append nothing for a whole
-** tensor. */
+/* Append the indices of a missing part: " layer 0..7 hidden 0..1023". If the part is a whole
+** tensor, append nothing. */
 static void range_text(const mgrid_loss *x, const mgrid_loss_missing_part *m, mgrid_text *t) {
   const mgrid_tensor *tensor = mgrid_plan_tensor(x->old, m->tensor);
   mgrid_tensor_part part = MGRID_TENSOR_PART_INIT;

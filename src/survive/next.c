@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** next.c - the plans that may come next. Layouts are tried from the largest down. The result depends
-** only on how many ranks are lost, so it is kept for other losses. But if the recipe reads the
-** machine, it depends on where the survivors run, so the recipe is evaluated for each loss, on a
-** machine that has only these ranks. Nothing here sends anything.
+** next.c - the plans that may come next. Layouts are tried from the largest down. The result
+** depends on how many ranks are lost, not on which, so it is kept for other losses. But if the
+** recipe reads the machine, the result depends on where the survivors run, so the recipe is
+** evaluated for each loss, on a machine that has only the survivors. Nothing here sends anything.
 */
 #include "comm/recipe.h"
 #include "machine/machine_item.h"
@@ -127,7 +127,8 @@ static mgrid_status find_places(mgrid_losses *l, mgrid_error *err) {
   return MGRID_OK;
 }
 
-/* Find the policy, and give it a dry state of rank 0, so that it answers the same on all ranks. */
+/* Find the policy, and give it a dry state of rank 0 on every rank, so that it answers the same on
+** all ranks. */
 static mgrid_status find_policy(mgrid_losses *l, mgrid_error *err) {
   mgrid_error why = MGRID_ERROR_INIT;
   mgrid_backend *b = mgrid_backend_dry(l->world, 0, err);
@@ -216,7 +217,9 @@ static bool replaces(const char *now, const char *was) {
 mgrid_losses *mgrid_losses_after(const mgrid_losses *l, const mgrid_loss *x, mgrid_error *err) {
   size_t n = 0, changed = 0;
   if (!l || !x || x->how == MGRID_LOSS_STOP)
-    return mgrid_null(err, MGRID_USAGE, "the losses of a next plan need one");
+    return mgrid_null(err, MGRID_USAGE,
+                      "mgrid_losses_after needs losses, and a loss after which the job goes on");
+
   char *text = mgrid_strdup(x->params.data ? x->params.data : "");
   for (const char *c = text; c && *c; c++) changed += *c == '\n' || !c[1];
   const char **args = calloc(l->nargs + changed + 1, sizeof *args);
@@ -229,6 +232,7 @@ mgrid_losses *mgrid_losses_after(const mgrid_losses *l, const mgrid_loss *x, mgr
     while (i < l->nargs && !replaces(at, l->args[i])) i++;
     args[i < l->nargs ? i : n++] = at;
   }
+
   mgrid_losses_options o = MGRID_LOSSES_OPTIONS_INIT;
   o.how = l->how, o.params = l->file;
   mgrid_losses *next = mgrid_losses_new(l->rt, x->plan, n, args, &o, err);
@@ -238,8 +242,8 @@ mgrid_losses *mgrid_losses_after(const mgrid_losses *l, const mgrid_loss *x, mgr
 
 /* -------------------------------------------------- a plan for fewer ranks */
 
-/* List where each survivor is in the machine: in the order of the new ranks if x has them, otherwise
-** of the old ranks. */
+/* List where each survivor is in the machine: in the order of the new ranks if x has these,
+** otherwise in the order of the old ranks. */
 static int32_t *places_of(const mgrid_losses *l, const mgrid_loss *x, mgrid_error *err) {
   int32_t *at = malloc((size_t)x->survivors * sizeof *at);
   int64_t n = 0;
@@ -251,8 +255,8 @@ static int32_t *places_of(const mgrid_losses *l, const mgrid_loss *x, mgrid_erro
   return at;
 }
 
-/* Lend the runtime a machine with rank i at at[i]. *before: the machine that was lent to it, with
-** one more owner, or NULL. */
+/* Lend the runtime a machine with rank i at at[i]. *before: the machine that was lent to the
+** runtime until now, with one more owner, or NULL. */
 static mgrid_status lend(const mgrid_losses *l, int64_t n, const int32_t *at, void **before,
                          mgrid_error *err) {
   mgrid_lent_request r = { .kind = &mgrid_machine_kind };
@@ -273,7 +277,7 @@ static mgrid_status lend(const mgrid_losses *l, int64_t n, const int32_t *at, vo
   return s;
 }
 
-/* Lend the runtime the machine that it had before, and remove an owner of that. */
+/* Lend the runtime the machine that it had before, and remove the owner that `lend` added. */
 static void lend_again(const mgrid_losses *l, void *before) {
   mgrid_runtime_lend(l->rt, &mgrid_machine_kind, before, NULL);
   if (before) mgrid_machine_kind.free(before);
@@ -302,7 +306,7 @@ mgrid_plan *mgrid_plan_sparing(mgrid_runtime *rt, const char *file, int64_t worl
     p = mgrid_runtime_plan(rt, world, file, n, args, err);
   mgrid_runtime_lend(rt, &mgrid_spares_kind, NULL, NULL);
   mgrid_spares_kind.free(spares);
-  /* check it, because another library (libmoongrid_lua) made the plan */
+  /* check this, because another library (libmoongrid_lua) made the plan */
   if (p && mgrid_plan_nspares(p) != nspares) {
     mgrid_plan_free(p);
     return mgrid_null(err, MGRID_REFUSED,
@@ -332,7 +336,7 @@ static void reset(mgrid_loss *x) {
   for (size_t i = 0; i < x->nlost; i++) x->is[x->lost[i]] = -2;
 }
 
-/* Make the plan for survivors that are placed. */
+/* Make the plan for the survivors of x where x->was has placed them. */
 static mgrid_plan *plan_at(mgrid_losses *l, const mgrid_next *next, const mgrid_loss *x,
                            mgrid_error *err) {
   int32_t *at = places_of(l, x, err);
@@ -343,8 +347,8 @@ static mgrid_plan *plan_at(mgrid_losses *l, const mgrid_next *next, const mgrid_
   return p;
 }
 
-/* Place the survivors by one map after the other, until the recipe accepts the layout on the machine
-** with these ranks. *why: the error of the first map, if it accepts none. */
+/* Place the survivors by one map after the other, until the recipe accepts the layout on the
+** machine of the survivors. *why: the error of the first map, if the recipe did not accept that. */
 static mgrid_status try_places(mgrid_losses *l, mgrid_next *next, mgrid_loss *x, mgrid_error *why) {
   mgrid_layout_map map[MGRID_LAYOUT_MAPS_MAX];
   size_t n = mgrid_layout_maps_of(l, next->places, map);
@@ -397,8 +401,9 @@ mgrid_status mgrid_loss_place_again(mgrid_losses *l, const mgrid_next *next, mgr
 
 /* ----------------------------------------------------------- the next plan */
 
-/* Try layouts from the largest down, none larger than the old one. Unless x->shrinks, try only the
-** largest. If the recipe refuses all, return MGRID_OK and leave x->plan NULL. */
+/* Try layouts from the largest down; the first is not larger than the old layout. Unless
+** x->shrinks, try only this one. If the recipe refuses all, return MGRID_OK and leave x->plan
+** NULL. */
 static mgrid_status try_worlds(mgrid_losses *l, mgrid_next *x, mgrid_loss *of, mgrid_error *err) {
   int64_t most = x->survivors < l->places ? x->survivors : l->places, least = x->shrinks ? 1 : most;
   for (x->places = most; x->places >= least; x->places--) {

@@ -20,8 +20,8 @@ const struct mgrid_machine_model *mgrid_losses_machine(const mgrid_losses *l) {
   return item && !item->unread ? item->model : NULL;
 }
 
-/* Return how many levels of the machine have both ranks in one domain. The recipe need not read the
-** machine. 0: there is none. */
+/* Return at how many levels of the machine both ranks are in one domain. The machine counts even if
+** the recipe does not read it. 0: the plan has no machine, or they share no domain. */
 static size_t near_in_machine(const mgrid_losses *l, int64_t a, int64_t b) {
   const mgrid_machine_item *item = mgrid_content_machine(&l->plan->content);
   size_t level = 0;
@@ -47,9 +47,10 @@ int64_t mgrid_next_needs(const mgrid_next *next, int64_t place, int64_t old, int
   return need;
 }
 
-enum { TRIALS = 4 }; /* maps are compared by so many random losses */
+enum { TRIALS = 4 }; /* how many random losses compare the maps */
 
-/* Choose the coordinates of the middle dim that stay in a trial, always the same ones. */
+/* Choose the coordinates of the middle dim that stay in a trial; equal arguments give equal
+** coordinates. */
 static void places_draw(const mgrid_layout_map *f, uint64_t trial, int64_t *keep) {
   int64_t n = 0;
   for (int64_t i = 0; i < f->was && n < f->is; i++) {
@@ -60,12 +61,12 @@ static void places_draw(const mgrid_layout_map *f, uint64_t trial, int64_t *keep
 
 /* Return the place of the old layout that becomes `place` of the new one. keep[i]: the old
 ** coordinate of the middle dim that becomes coordinate i. */
-static int64_t behind(const mgrid_layout_map *f, const int64_t *keep, int64_t place) {
+static int64_t old_place_of(const mgrid_layout_map *f, const int64_t *keep, int64_t place) {
   int64_t x = place % f->a, y = place / f->a % f->is, z = place / f->a / f->is;
   return x + f->a * (keep[y] + f->was * z);
 }
 
-/* Return whether these ranks are the members of a group of the family. */
+/* Return whether these ranks are the members of a group of the family, in this order. */
 static bool is_group(const mgrid_family *f, const int32_t *member, int64_t n) {
   int64_t group, position;
   for (int64_t nth = 0; mgrid_family_locate(f, member[0], nth, &group, &position); nth++) {
@@ -76,8 +77,8 @@ static bool is_group(const mgrid_family *f, const int32_t *member, int64_t n) {
   return false;
 }
 
-/* Score a map: count the members of communicators of the next plan that the old plan has in the
-** family of the same name, over all trials. */
+/* Score a map: over all trials, count the communicators of the next plan that the old plan has in
+** the family of the same name. Each counts as many times as it has members. */
 static int64_t kept_by(const mgrid_losses *l, const mgrid_next *next, const mgrid_layout_map *f,
                        int32_t *room, int64_t *keep) {
   const mgrid_comm_list *c = &next->comms;
@@ -88,7 +89,7 @@ static int64_t kept_by(const mgrid_losses *l, const mgrid_next *next, const mgri
       int64_t n = c->start[i + 1] - c->start[i];
       int old = mgrid_content_find(&l->plan->content, next->plan->content.entry[c->entry[i]].name);
       for (int64_t k = 0; k < n && old >= 0; k++)
-        room[k] = l->rank[behind(f, keep, c->member[c->start[i] + k])];
+        room[k] = l->rank[old_place_of(f, keep, c->member[c->start[i] + k])];
       if (old >= 0 && is_group(l->plan->content.entry[old].family, room, n)) kept += n;
     }
   }
@@ -97,7 +98,7 @@ static int64_t kept_by(const mgrid_losses *l, const mgrid_next *next, const mgri
 
 static int64_t places_gcd(int64_t a, int64_t b) { return b ? places_gcd(b, a % b) : a; }
 
-enum { FEW = 1 << 17 }; /* most parts of tensors that are looked at for one map */
+enum { FEW = 1 << 17 }; /* the most parts of tensors to look at for one map */
 
 /* Score a map: count the bytes that stay where they are, over all trials. 0: there are too many
 ** parts to look at. */
@@ -109,7 +110,7 @@ static int64_t stay_by(const mgrid_losses *l, const mgrid_next *next, const mgri
   for (uint64_t trial = 0; trial < TRIALS && n > 0; trial++) {
     places_draw(f, trial, keep);
     for (int64_t i = 0; i < next->places; i++, all += stay)
-      mgrid_next_needs(next, i, l->rank[behind(f, keep, i)], &stay);
+      mgrid_next_needs(next, i, l->rank[old_place_of(f, keep, i)], &stay);
   }
   return all;
 }
@@ -120,7 +121,8 @@ mgrid_layout_map mgrid_layout_map_of(const mgrid_losses *l, const mgrid_next *ne
   if (was == is) return best;
   int32_t *room = malloc((size_t)(is + 1) * sizeof *room);
   int64_t *keep = malloc((size_t)(is + 1) * sizeof *keep);
-  /* begin with the smallest a and b: of equal maps, the one with the largest m leaves most choice */
+  /* begin with the smallest a and b: of maps with equal scores, that with the largest m leaves most
+  ** choice */
   for (int64_t ab = 1; ab <= g && room && keep; ab++)
     for (int64_t a = 1; a <= ab && g % ab == 0; a++) {
       if (ab % a) continue;
@@ -148,8 +150,8 @@ static bool is_kept(const mgrid_layout_map *f, const int64_t *keep, int64_t y) {
   return low < f->is && keep[low] == y;
 }
 
-/* Score a map without a next plan: count the members of communicators of the old plan that lose no
-** member, over all trials. */
+/* Score a map without a next plan: over all trials, count the communicators of the old plan that
+** lose no member. Each counts as many times as it has members. */
 static int64_t whole_by(const mgrid_losses *l, const mgrid_layout_map *f, int64_t *keep) {
   const mgrid_comm_list *c = &l->comms;
   int64_t whole = 0;
@@ -205,7 +207,7 @@ static int by_loss(const void *a, const void *b) {
 }
 
 /* Choose the coordinates that stay, keep[], ascending: those that lost the fewest ranks, and of
-** equal ones the first. slabs[f->is] and later are the others. */
+** equal ones the first. The other coordinates are in slabs[f->is] and later. */
 static void choose_slabs(const mgrid_losses *l, const mgrid_layout_map *f, const mgrid_loss *x,
                          slab *slabs, int64_t *keep) {
   for (int64_t i = 0; i < f->was; i++) slabs[i] = (slab){ i, 0 };
@@ -216,8 +218,8 @@ static void choose_slabs(const mgrid_losses *l, const mgrid_layout_map *f, const
   for (int64_t i = 0; i < f->is; i++) keep[i] = slabs[i].at;
 }
 
-/* Return the free spare that is nearest to a rank in the machine, and of equal ones the first. -1:
-** there is none. */
+/* Return the free spare that is nearest to a rank in the machine; of spares that are equally near,
+** the first. -1: no spare is free. */
 static int64_t nearest_spare(const mgrid_losses *l, const mgrid_loss *x, int64_t rank) {
   int64_t found = -1;
   size_t most = 0;
@@ -241,7 +243,7 @@ static void places_fill(const mgrid_losses *l, const mgrid_next *next, const sla
       int64_t r = l->rank[i % f->a + f->a * (slabs[k].at + f->was * (i / f->a / f->is))];
       if (x->is[r] == -1) old = r;
     }
-    if (old < 0) old = nearest_spare(l, x, l->rank[behind(f, keep, i)]);
+    if (old < 0) old = nearest_spare(l, x, l->rank[old_place_of(f, keep, i)]);
     while (old < 0 && x->is[any] != -1) any++;
     if (old < 0) old = any;
     x->was[i] = (int32_t)old;
@@ -263,7 +265,7 @@ mgrid_status mgrid_loss_place(const mgrid_losses *l, const mgrid_next *next, mgr
   }
   choose_slabs(l, f, x, slabs, keep);
   for (int64_t i = 0; i < next->places; i++) {
-    int32_t old = l->rank[behind(f, keep, i)];
+    int32_t old = l->rank[old_place_of(f, keep, i)];
     x->was[i] = x->is[old] == -1 ? old : -1;
     if (x->was[i] >= 0) x->is[old] = (int32_t)i;
   }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
 **
 ** recover.c - lets the survivors of a loss go on together. A recovery has six steps, each a
-** function: detect, agree, choose, rebuild, move, resume. `attempt` calls them in this order. A step
-** changes only those of its parameters that are not const.
+** function: detect, agree, choose, rebuild, move, resume. `attempt` calls them in this order. A
+** step changes only parameters that are not const.
 */
 
 /* THE ATTEMPTS. Every attempt starts from the old backend, over which all survivors can agree, even
 ** after a failed attempt. So if another rank is lost meanwhile, that costs one more attempt. Two
-** agreements keep all ranks in the same attempt: one after all have chosen, one after all have the
-** new state. An agreement combines bits of all ranks by `and`.
+** agreements keep all ranks in the same attempt: one on whether all have chosen, one on whether all
+** have the new state. An agreement combines bits of all ranks by `and`.
 **
 ** If the host finds the lost ranks itself, it passes their list and a backend of the survivors. The
 ** steps are the same then, without an agreement over the old backend.
@@ -45,8 +45,8 @@ typedef struct recovered {
 
 /* Attempts that failed in their last agreement, in `resume`. */
 typedef struct failures {
-  size_t nlost; /* lost ranks in the latest of them */
-  int alike;    /* how many just before it had equally many lost ranks */
+  size_t nlost; /* how many ranks were lost in the latest of these attempts */
+  int alike;    /* how many of them directly before it had equally many lost ranks */
 } failures;
 
 /* ------------------------------------------------------------------ detect */
@@ -63,7 +63,7 @@ static void end_calls(mgrid_state *s) {
 }
 
 /* Make all ranks notice the loss: end every call that waits on the old backend or on one of its
-** states. After that their communicators cannot be used. This waits for no rank. */
+** states. After that their communicators cannot be used. This function waits for no rank. */
 static void detect(mgrid_state *old, const mgrid_recover_options *o) {
   for (mgrid_state *s = old->backend->states; s; s = s->next) end_calls(s);
   if (!o->backend) old->backend->ops->survival->interrupt(old->backend);
@@ -77,8 +77,8 @@ static mgrid_status all_bits(const mgrid_state *old, const mgrid_recover_options
   return old->backend->ops->survival->agree_and(old->backend, bits, o->timeout, err);
 }
 
-/* Wait until all survivors are in mgrid_state_recover. If a rank is in mgrid_state_settle, the result
-** lacks COME; that call then fails, and the rank comes to the next try. */
+/* Wait until all survivors are in mgrid_state_recover. If a rank is in mgrid_state_settle, the
+** result lacks COME; its mgrid_state_settle then fails, and the rank comes to the next try. */
 static mgrid_status come(const mgrid_state *old, const mgrid_recover_options *o, mgrid_error *err) {
   enum { TRIES = 4 };
   for (int i = 0; i < TRIES; i++) {
@@ -92,9 +92,9 @@ static mgrid_status come(const mgrid_state *old, const mgrid_recover_options *o,
 }
 
 /* Meet all survivors twice, each time within the deadline, because the next steps have no deadline.
-** A rank may be stopped while it waits in the first meeting, unnoticed by the other ranks; the second
-** meeting shows that all came out of the first. If the host passes a backend, the survivors meet on
-** that one, in `rebuild`. */
+** A rank may be stopped while it waits in the first meeting, unnoticed by the other ranks; the
+** second meeting shows that all came out of the first. If the host passes a backend, the survivors
+** meet over that backend instead, in `rebuild`. */
 static mgrid_status agree(const mgrid_state *old, const mgrid_recover_options *o,
                           mgrid_error *err) {
   if (o->backend) return MGRID_OK;
@@ -153,8 +153,8 @@ static mgrid_loss *find_and_decide(mgrid_backend *b, mgrid_losses *losses, mgrid
 
 /* Set *same to whether all survivors have the same digest. The backend combines 31 bits by `and`. A
 ** rank passes 15 bits of its digest, and their complement. If both come back unchanged, all ranks
-** have these 15 bits: none has a 0 where this rank has a 1, or a 1 where this rank has a 0. Compare
-** two parts of the digest in this way. */
+** have these 15 bits: none has a 0 where this rank has a 1, or a 1 where this rank has a 0. Two
+** parts of the digest are compared in this way. */
 static mgrid_status compare(const mgrid_state *old, const mgrid_recover_options *o,
                             const char digest[33], bool *same, mgrid_error *err) {
   const uint64_t mask = (1 << 15) - 1;
@@ -183,8 +183,8 @@ static mgrid_status stops(const mgrid_loss *x, mgrid_error *err) {
 }
 
 /* Find the lost ranks, and decide on each rank what the job becomes. Then all ranks compare their
-** decisions. `losses` keeps the plans that are made on the way. *mine: this rank's error about the
-** host's list, which `rebuild` passes to the others. */
+** decisions. `losses` keeps the plans that are made on the way. *mine: this rank's error. If it is
+** about the host's list, `rebuild` passes it to the others. */
 static mgrid_status choose(const mgrid_state *old, const mgrid_recover_options *o,
                            mgrid_losses *losses, mgrid_loss **out, mgrid_error *mine, bool *again,
                            mgrid_error *err) {
@@ -230,8 +230,8 @@ static void check_place(const mgrid_backend *b, int64_t was, const mgrid_loss *x
 }
 
 /* Open a backend of the survivors, each with its rank in the next plan, and make the state of that
-** plan on it. *mine may hold an error of `choose`; after a failure it holds this rank's error or that
-** of another rank. */
+** plan on it. *mine may hold an error of `choose`; after a failure it holds the error of this rank
+** or of another rank. */
 static void rebuild(const mgrid_state *old, const mgrid_recover_options *o, const mgrid_loss *x,
                     mgrid_backend **rest, mgrid_state **now, mgrid_error *mine) {
   const int64_t was = old->view.rank;
@@ -296,7 +296,7 @@ static mgrid_status all_have(const mgrid_state *old, const mgrid_recover_options
 }
 
 /* If all survivors have the new state and the move, give the new state the runtime and settings of
-** the old one. From then on freeing the old state waits for no rank. */
+** the old state. After that, freeing the old state waits for no rank. */
 static mgrid_status resume(mgrid_state *old, const mgrid_recover_options *o, const recovered *r,
                            failures *f, mgrid_error *mine, bool *again, mgrid_error *err) {
   char who[96];
@@ -344,7 +344,7 @@ static void undo(const mgrid_recover_options *o, recovered *r) {
   *r = (recovered){ 0 };
 }
 
-/* Refuse wrong arguments before any rank is called. */
+/* Refuse wrong arguments before any call that waits for other ranks. */
 static mgrid_status recover_check(const mgrid_state *old, const mgrid_recover_options *o,
                                   const mgrid_losses *losses, mgrid_error *err) {
   const mgrid_survival_ops *ops = old->backend->ops->survival;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
 ** spares.c - spares: ranks that a plan keeps out of all families, to take the places of lost ranks.
-** They are an item of topologies and plans.
+** The spares of a topology or plan are one item of it.
 */
 #include "families/grid.h"
 #include "plan/json.h"

@@ -14,7 +14,7 @@ static void read_spares(const mgrid_field *s, const char *name, mgrid_topology *
   if (strcmp(name, MGRID_SPARES_NAME) != 0) mgrid_field_fault(&word, "'spares'");
   if (f && (f->count != 1 || f->total >= t->content.world))
     mgrid_field_fault(&rule, "one group of spares, and other ranks");
-  if (f && mgrid_field_spend(s, f->total)) { /* they will become a list */
+  if (f && mgrid_field_spend(s, f->total)) { /* the ranks become a list */
     int32_t *ranks = malloc((size_t)f->total * sizeof *ranks);
     if (ranks) mgrid_family_group(f, 0, ranks);
     x = mgrid_spares_new(t->content.world, f->total, ranks, err);

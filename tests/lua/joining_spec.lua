@@ -44,7 +44,7 @@ describe("ranks that a job starts itself", function()
       local out, err, code = run(with(library, "scripts/launch 4 build/tests/joining spawn 8 " .. recipe))
       assert.equal(0, code, err)
       local lines, others = steps(out)
-      assert.are.same({ "step  3: 8 ranks, 0 of them spare, which all have step 3" }, others)
+      assert.are.same({ "step  3: 8 ranks, 0 of them spare, all ranks are at step 3" }, others)
       assert.are.same({ "4 ranks, 0 of them spare", "8 ranks, 0 of them spare" }, { lines[3], lines[4] })
     end)
   end

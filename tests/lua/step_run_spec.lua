@@ -173,7 +173,7 @@ describe("run --steps", function()
       .. "reduce_scatter(dp) line 15 for rank 2", 1, true), err)
     _, err, code = run "scripts/launch 4 build/moongrid run examples/steps/family_order.lua --steps 1 --unproved --timeout 2"
     assert.equal(4, code)
-    assert.truthy(err:find("after 2 seconds the members over run/[a-z]+%[%d%] had not met, and nothing moved: rank %d in "
+    assert.truthy(err:find("after 2 seconds the members of run/[a-z]+%[%d%] had not met, and nothing moved: rank %d in "
       .. "[a-z_]+%([a-z]+%) examples/steps/family_order.lua:%d+ of the step"), err)
   end)
 

@@ -328,7 +328,7 @@ no copy        24 B in 1 part, for a checkpoint to give back
     { "--ranks 1", 'return { how = "shrink", prams = {} }', 1,
       "policy 'on_lost' returned a table with 'prams'; nearest is 'params' (how, params)" },
     { "--ranks 1", 'return { how = "stop", params = { dp = 3 } }', 1,
-      "policy 'on_lost' returned parameters for 'stop'; a shrink alone changes some" },
+      "policy 'on_lost' returned parameters for 'stop'; only a shrink changes parameters" },
     { "--ranks 1", 'return { how = "shrink", params = { dp = {} } }', 1,
       "policy 'on_lost': parameter 'dp' is a number, text, a truth value or a list of integers" },
     { "--ranks 1", 'return { how = "shrink", params = "dp" }', 1, "policy 'on_lost': 'params' is a table of parameters "

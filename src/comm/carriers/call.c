@@ -2,19 +2,21 @@
 **
 ** call.c - calls over all ranks, as messages along a tree of ranks. Messages go up to rank 0, which
 ** then knows which ranks arrived, and come down with the result or with the missing ranks. If the
-** host has an all-gather of its own, calls use that, and the tree only finds out who is missing.
+** host has an all-gather, all-gathers and small minimums use that, and then the tree only finds out
+** who is missing.
 */
 #include "comm/carriers/carrier.h"
 
 #include <string.h>
 
-/* This rank in the tree. It is the first of its subtree, which has the ranks lo to hi - 1. The
-** other ranks of the subtree are cut into runs; the first rank of each run is a child. */
+/* This rank in the tree: the first rank of its subtree, which has the ranks lo to hi - 1. The other
+** ranks of the subtree are cut into runs of consecutive ranks; the first rank of each run is a
+** child. */
 enum { BRANCHES = 16, FEW = 8 };
 
 typedef struct node {
   int64_t lo, hi, parent; /* parent -1: rank 0 */
-  int64_t run;            /* ranks of each run but the last */
+  int64_t run;            /* ranks of a run; the last run may have fewer */
   int depth;              /* steps to rank 0 */
 } node;
 
@@ -30,7 +32,7 @@ static node find_node(int64_t rank, int64_t world) {
   return at;
 }
 
-/* Return how many levels of a tree of `size` ranks are below its first rank. */
+/* Return how many levels a tree of `size` ranks has below its first rank. */
 static int height_of(int64_t size) {
   int height = 0;
   for (; size > 1; size = call_run_of(0, size)) height++;
@@ -39,7 +41,8 @@ static int height_of(int64_t size) {
 
 /* A message. It holds data of up to 64 bytes; longer data follows in a second message. */
 typedef struct report {
-  mgrid_missing missing; /* on the way up: of the sender's subtree; on the way down: of the world */
+  /* on the way up: the missing ranks of the sender's subtree; on the way down: of the world */
+  mgrid_missing missing;
   uint64_t few[FEW];
 } report;
 
@@ -62,9 +65,10 @@ static mgrid_outcome fetch(mgrid_relay *m, int tag, int64_t from, report *p, voi
 }
 
 typedef enum call_kind {
-  MINIMUM,  /* the minimum of each word */
-  GATHER,   /* a block of each rank; that of rank r begins at data + r * bytes */
-  BROADCAST /* data of rank 0 for all; nothing goes up */
+  MINIMUM, /* the minimum of each word */
+  GATHER,  /* each rank gives a block; that of rank r begins at data + r * bytes */
+  /* data of the root for all ranks; the root sends it to rank 0, and nothing else goes up */
+  BROADCAST
 } call_kind;
 
 typedef struct tree_call {
@@ -72,7 +76,7 @@ typedef struct tree_call {
   call_kind kind;
   char *data;
   size_t bytes; /* of one rank */
-  int64_t root; /* of BROADCAST; else -1 */
+  int64_t root; /* the root of BROADCAST; else -1 */
   node at;
   double begun, seconds;
 } tree_call;
@@ -113,8 +117,9 @@ static mgrid_status go_up(tree_call *t, report *p, mgrid_error *err) {
 }
 
 /* Receive the answer from the parent and send it to the children. If the parent does not answer,
-** the children get an answer that it is missing. The wait is longer than one deadline, because the
-** parent may have begun its call a deadline later, and waits for its own parent. */
+** the children get an answer that names the parent as missing. The wait is longer than one
+** deadline, because the parent may have begun its call a deadline later, and waits for its own
+** parent. */
 static mgrid_status go_down(tree_call *t, report *p, mgrid_error *err) {
   mgrid_relay *m = t->m;
   size_t bytes = t->kind == GATHER ? (size_t)m->base.world * t->bytes : t->bytes;
@@ -182,7 +187,7 @@ static mgrid_status call_by_tree(mgrid_relay *m, call_kind kind, void *data, siz
 }
 
 /* Call the host's all-gather. If it does not end by its deadline, the ranks that were in it find
-** out by the tree who is missing. */
+** out along the tree who is missing. */
 static mgrid_status call_by_host(mgrid_relay *m, const void *mine, void *all, size_t bytes,
                                  mgrid_error *err) {
   const double apart = 2; /* seconds between the deadlines of two ranks, at most */
@@ -208,7 +213,7 @@ mgrid_status mgrid_relay_allgather(mgrid_backend *b, const void *mine, void *all
     memcpy(own, mine, bytes);
     s = call_by_tree(m, GATHER, all, bytes, 0, err);
   }
-  /* copied again, because the host may have returned another value */
+  /* copied again, because the host may have returned another value of this rank */
   if (bytes) memcpy(own, mine, bytes);
   return s;
 }
@@ -217,14 +222,14 @@ mgrid_status mgrid_relay_allreduce(mgrid_backend *b, uint64_t *words, size_t n, 
   mgrid_relay *m = (mgrid_relay *)b;
   mgrid_status s = call_usable(m, err);
   if (s) return s;
-  /* m->words has FEW words for each rank */
+  /* m->words has room for FEW words of each rank */
   if (n > FEW) return call_by_tree(m, MINIMUM, words, n * sizeof *words, 0, err);
   if (!m->host.allgather) {
     uint64_t own[FEW];
     memcpy(own, words, n * sizeof *words);
     s = call_by_tree(m, MINIMUM, words, n * sizeof *words, 0, err);
     for (size_t i = 0; i < n && !s; i++)
-      if (words[i] > own[i]) s = mgrid_cannot_be(err, "the least of some numbers is not the least");
+      if (words[i] > own[i]) s = mgrid_cannot_be(err, "a minimum above the number of this rank");
     m->broken |= s != MGRID_OK;
     return s;
   }

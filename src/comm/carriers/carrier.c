@@ -10,7 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Refuse families that ask for another backend. */
+/* Refuse families that ask for a backend with communicators, because a carrier makes none. */
 static mgrid_status relay_check(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec,
                                 mgrid_error *err) {
   for (size_t i = 0; i < n; i++) {
@@ -48,8 +48,8 @@ static void relay_deadline(mgrid_backend *b, double seconds) {
   m->seconds = seconds > 0 ? seconds : own_deadline(m);
 }
 
-/* Set the deadline. Find the index of this rank among the ranks of its node, by an all-gather of
-** the nodes of all ranks. */
+/* Set the deadline. Find this rank's index on its node, and how many ranks the node has, by an
+** all-gather of the nodes of all ranks. */
 static mgrid_status relay_start(mgrid_backend *b, double seconds, int *local_rank, int *local_size,
                                 mgrid_error *err) {
   mgrid_relay *m = (mgrid_relay *)b;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
 **
-** carrier.h - shared by the files of a backend over an mgrid_carrier, whose functions are the
-** host's or those of pmix.c. The files call each other in one direction: carrier.c -> call.c ->
-** carrier_messages.c.
+** carrier.h - shared by the files of a backend over an mgrid_carrier. The carrier's functions are
+** those of the host, or of pmix.c. The files call each other in one direction: carrier.c -> call.c
+** -> carrier_messages.c.
 */
 #ifndef MGRID_COMM_CARRIER_H
 #define MGRID_COMM_CARRIER_H
 
 #include "comm/backend.h"
 
-/* How many messages with one tag went to a rank, or came from it, in this phase. The count is a
-** part of their keys. */
+/* How many messages with one tag went to a rank, or came from it, in this phase. The key of a
+** message contains the count. */
 typedef struct mgrid_ordinal {
   uint64_t which; /* direction, tag, rank */
   uint64_t count;
@@ -20,28 +20,30 @@ typedef struct mgrid_relay {
   mgrid_backend base; /* first: ops get a pointer to it */
   mgrid_carrier host; /* the host's functions */
   double seconds;     /* deadline of a call over all ranks */
-  uint64_t opened;    /* how many backends this store had before; part of the keys */
-  uint64_t calls;     /* calls over all ranks so far; identical on all ranks */
-  uint64_t phase;     /* of messages between two ranks: mgrid_carrier_ops.phase */
-  uint64_t *words;    /* [8 * (world + 1)]: memory for calls, so that a verdict need not allocate */
-  bool broken;        /* a call over all ranks did not end, so make no other */
+  /* how many backends this rank had opened over the store before; part of the keys */
+  uint64_t opened;
+  uint64_t calls; /* calls over all ranks so far; identical on all ranks */
+  uint64_t phase; /* of messages between two ranks: mgrid_carrier_ops.phase */
+  /* [8 * (world + 1)]: memory for calls over all ranks, so that a verdict allocates nothing */
+  uint64_t *words;
+  bool broken;            /* a call over all ranks failed, so no other is made */
   mgrid_ordinal *ordinal; /* [room], of which `ordinals` are in use in this phase */
   size_t ordinals, room;
   uint64_t tells;   /* how many notices this rank has sent */
-  uint64_t told[2]; /* the last notice that it received */
+  uint64_t told[2]; /* the last notice that this rank received: its `from` and `count` */
   double look;      /* when to look for notices again */
-  int64_t next;     /* the rank to ask first then */
+  int64_t next;     /* at the next look: the first rank to ask */
 } mgrid_relay;
 
 /* Tags of the library's own messages, above the tags of communicators. */
 enum { MGRID_TAG_UP = 32768, MGRID_TAG_DOWN, MGRID_TAG_ROOT, MGRID_TAG_NOTICE, MGRID_TAG_BYE };
 
-/* Send a message to a rank (carrier_messages.c). The number of the call or phase, the tag, and nth
-** identify it between two ranks. */
+/* Send a message to a rank (carrier_messages.c). Between two ranks, `number` (of the call or
+** phase), tag and nth identify the message. */
 mgrid_status mgrid_relay_post(mgrid_relay *m, uint64_t number, int tag, uint64_t nth, int64_t to,
                               const void *data, size_t bytes, double seconds, mgrid_error *err);
-/* Wait for a message from a rank. MGRID_LATE: mgrid_now() reached `until`. who: look for notices,
-** too; MGRID_GAVE_UP: rank *who gave up. */
+/* Wait for a message from a rank. MGRID_LATE: mgrid_now() reached `until`. If `who` is not NULL,
+** also look for notices; MGRID_GAVE_UP: rank *who gave up. */
 mgrid_outcome mgrid_relay_take(mgrid_relay *m, uint64_t number, int tag, uint64_t nth, int64_t from,
                                void *data, size_t bytes, double until, int64_t *who,
                                mgrid_error *err);
@@ -64,8 +66,9 @@ mgrid_status mgrid_relay_allgather(mgrid_backend *b, const void *mine, void *all
                                    mgrid_error *err);
 mgrid_status mgrid_relay_bcast(mgrid_backend *b, void *data, size_t bytes, int64_t root,
                                mgrid_error *err);
-/* Before the backend closes, wait until all ranks leave, at most a few seconds. Rank 0 waits for
-** the others once more, because its process may hold the store from which they read that. */
+/* Before the backend closes, wait until all ranks close theirs, at most a few times `seconds`.
+** Without an all-gather of the host, rank 0 then waits for a last message of each other rank,
+** because its process may hold the store from which they still read. */
 void mgrid_relay_leave(mgrid_relay *m, double seconds);
 
 #endif

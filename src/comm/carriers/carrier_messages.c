@@ -24,7 +24,7 @@ static void key_of(const mgrid_relay *m, char key[KEY], uint64_t number, int tag
            m->opened, number, tag, nth, from, to);
 }
 
-/* Return the tag that the host gets: the low bits of number and tag, in 31 bits. It repeats after
+/* Return the tag that the host gets: the lowest 15 bits of `number`, and `tag`. It repeats after
 ** 32768 calls or phases. */
 static int wire_tag(uint64_t number, int tag) { return (int)((number & 0x7fff) << 16) | tag; }
 
@@ -44,7 +44,7 @@ mgrid_status mgrid_relay_post(mgrid_relay *m, uint64_t number, int tag, uint64_t
   return s ? mgrid_relay_failed(m, s, m->host.send ? "send" : "put", err) : MGRID_OK;
 }
 
-/* Receive a message, or get its value, within `seconds`. */
+/* Receive a message, or get it from the store, within `seconds`. */
 static mgrid_status messages_look(mgrid_relay *m, const char *key, int64_t from, int tag,
                                   void *data, size_t bytes, double seconds) {
   if (m->host.recv) return m->host.recv(m->host.ud, from, tag, data, bytes, seconds);
@@ -94,7 +94,7 @@ static uint64_t *find_ordinal(const mgrid_relay *m, uint64_t which) {
   return NULL;
 }
 
-/* Return the count of these messages in this phase. NULL: out of memory. */
+/* Return the address of the count of these messages in this phase. NULL: out of memory. */
 static uint64_t *ordinal_of(mgrid_relay *m, uint64_t which) {
   uint64_t *there = find_ordinal(m, which);
   if (there) return there;
@@ -125,17 +125,17 @@ mgrid_outcome mgrid_relay_recv(mgrid_backend *b, int64_t from, int tag, void *da
     return mgrid_fail(err, MGRID_TIMED_OUT, "rank %" PRId64 " did not come within %.3g seconds",
                       from, seconds);
   if (outcome == MGRID_GAVE_UP) mgrid_fail(err, MGRID_OTHER_RANK, "rank %" PRId64 " gave up", who);
-  /* find it again, because a notice may have moved the list */
+  /* look for the count again, because a notice may have moved the list */
   if (!outcome) ++*find_ordinal(m, which);
   return outcome;
 }
 
 /* --------------------------------------------------------------------- notices
-** In a store each rank has one key for the notices to it. With messages, and in a store whose `get`
+** In a store each rank has one key for the notices to it. Without a store, or if `get` of the store
 ** must name the rank that put the value (by_rank), a rank instead asks a few other ranks at each
 ** look, in turn. Looks are rare enough to keep the load of the store low. */
 
-enum { ASKED = 16 }; /* ranks at each look */
+enum { ASKED = 16 }; /* how many ranks to ask at each look */
 
 typedef struct notice {
   uint64_t from, count; /* the rank that gave up; how many notices it has sent */
@@ -161,7 +161,7 @@ void mgrid_relay_tell(mgrid_backend *b, int64_t to) {
     (void)mgrid_relay_send(b, to, MGRID_TAG_NOTICE, &mine, sizeof mine, patience, NULL);
 }
 
-/* Return the rank of a new notice under this rank's key, or -1. */
+/* Return the rank that put a new notice under this rank's key, or -1 if there is none. */
 static int64_t get_notice(mgrid_relay *m) {
   char key[KEY];
   notice there;

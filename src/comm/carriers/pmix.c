@@ -21,11 +21,13 @@ typedef struct pmix_job {
   bool *near; /* [world], whether the rank is on this node */
   int64_t world;
   const uint64_t *opened; /* mgrid_relay.opened */
-  request *asked;         /* requests without an answer yet */
-  uint64_t gathers;       /* all-gathers with data, so far */
-  /* PMIx may return an old value of a key, because it keeps values that it has read */
+  request *asked;         /* requests that pmix_find has not finished */
+  uint64_t gathers;       /* blocks of all-gathers, so far */
+  /* for a key that is used again, PMIx may return the old value, because it keeps values that it
+  ** has read */
   bool stale;
-  bool hung; /* a fence did not end, so PMIx_Finalize, which may wait for it, is not called */
+  /* a fence did not end, so PMIx_Finalize, which may wait for the fence, is not called */
+  bool hung;
   char why[PMIX_MAX_KEYLEN + 128];
 } pmix_job;
 
@@ -53,7 +55,7 @@ static mgrid_status pmix_put(void *ud, const char *key, const void *data, size_t
 
 /* One request. PMIx never answers some requests, whatever the timeout: for example about a rank
 ** that has ended on another node. So each request has memory of its own, and stays in the list
-** until it is answered. PMIx's thread reads `how` after the call has returned. */
+** until it is answered. PMIx's thread reads `how` after PMIx_Get_nb has returned. */
 struct request {
   request *next;
   pmix_proc_t from;
@@ -61,7 +63,7 @@ struct request {
   char key[PMIX_MAX_KEYLEN + 1];
   atomic_bool done;
   pmix_status_t result;
-  bool fits; /* the value has `bytes` bytes, and is in data */
+  bool fits; /* the value has `bytes` bytes, and is in `data` now */
   size_t bytes;
   char data[];
 };
@@ -76,9 +78,9 @@ static void answered(pmix_status_t result, pmix_value_t *v, void *ud) { /* in PM
 }
 
 /* Ask for the value of a key. If the rank is on this node, PMIX_IMMEDIATE makes PMIx answer without
-** waiting. For a rank of another node, PMIX_IMMEDIATE would make PMIx search only this node;
-** without it the answer comes at once, too, because each rank has committed something before anyone
-** asks. */
+** waiting. For a rank of another node, PMIX_IMMEDIATE would make PMIx search only this node.
+** Without it the answer comes at once, too, because each rank has committed something before
+** another rank asks for it. */
 static pmix_status_t pmix_ask(pmix_job *j, int64_t from, const char *key, size_t bytes) {
   request *r = calloc(1, sizeof *r + bytes);
   if (!r) return PMIX_ERR_NOMEM;
@@ -97,14 +99,14 @@ static pmix_status_t pmix_ask(pmix_job *j, int64_t from, const char *key, size_t
   return s;
 }
 
-/* A search for a value, which asks until there is one. */
+/* A search for a value. It sends requests until the value is there. */
 typedef struct search {
   pmix_job *job;
   int64_t from;
   const char *key;
   void *data;
   size_t bytes;
-  bool once; /* ask only once */
+  bool once; /* send only one request */
 } search;
 
 static mgrid_outcome pmix_find(void *ud) { /* mgrid_look */
@@ -133,7 +135,7 @@ static mgrid_outcome pmix_find(void *ud) { /* mgrid_look */
 
 static mgrid_status pmix_get(void *ud, int64_t from, const char *key, void *data, size_t bytes,
                              double seconds) {
-  const double least = 0.02; /* seconds for an answer */
+  const double least = 0.02; /* seconds in which an answer can come */
   search s = { ud, from, key, data, bytes, !(seconds > 0) };
   mgrid_outcome outcome =
       mgrid_wait(pmix_find, &s, mgrid_now() + (seconds > least ? seconds : least), NULL, NULL);
@@ -158,7 +160,7 @@ static mgrid_outcome has_ended(void *ud) {
   return atomic_load(&((fence *)ud)->done) ? MGRID_OK : MGRID_NOT_YET;
 }
 
-/* Wait for all ranks. With `collect`, also exchange what they have committed. */
+/* Wait for all ranks. With `collect`, also exchange the values that they have committed. */
 static mgrid_status pmix_fence(pmix_job *j, bool collect, double seconds) {
   fence *f = calloc(1, sizeof *f);
   if (!f) return MGRID_NO_MEMORY;
@@ -175,11 +177,12 @@ static mgrid_status pmix_fence(pmix_job *j, bool collect, double seconds) {
                                                             : pmix_failed(j, r, "PMIx_Fence");
 }
 
-/* An all-gather uses one of two keys, in turn, so that PMIx's memory does not grow with the calls.
-** When this rank uses a key again, all ranks have passed the fence of the other key, so they have
-** read the old value. All values have one size, because PMIx 4.2 may return the old value if the
-** new one has another size. Some PMIx (its component gds/hash) returns old values even so, because
-** it keeps values that it has read; there every all-gather has a key of its own. */
+/* The blocks of all-gathers use two keys in turn, so that PMIx's memory does not grow with the
+** calls. When this rank uses a key again, all ranks have passed the fence of the other key, so they
+** have read the old value. All values have one size, because PMIx 4.2 may return the old value if
+** the new one has another size. Some installations of PMIx (with its component gds/hash) return old
+** values even so, because they keep values that they have read; there every block has a key of its
+** own. */
 enum { BLOCK = 512 };
 
 /* Exchange a block under a key. Copy the first `bytes` bytes of each rank's block to `all`,
@@ -197,8 +200,8 @@ static mgrid_status pmix_exchange(pmix_job *j, const char *key, char block[BLOCK
   return s;
 }
 
-/* Set j->stale: whether any rank still gets the old value of a key, which all ranks have read
-** before, after the key got a new value. */
+/* Set j->stale. All ranks have read the value of this key. Give it a new value, and find out
+** whether any rank still gets the old one. */
 static mgrid_status learn_stale(pmix_job *j, const char *key, double until) {
   static const char fresh[] = "a second value of the key";
   char block[BLOCK] = "", name[96];
@@ -244,7 +247,7 @@ static mgrid_status pmix_allgather(void *ud, const void *mine, void *all, size_t
 /* ------------------------------------------------------------------------ life */
 
 /* Launchers let a process join PMIx only once: after PMIx_Finalize, its fences fail. The library
-** has no global variables, so it notes in the environment that this process has left. */
+** has no global variables, so it notes in the environment that this process has left PMIx. */
 static const char left_variable[] = "MOONGRID_PMIX_LEFT";
 
 static void note_left(void) {
@@ -285,7 +288,7 @@ static mgrid_status learn_job(pmix_job *j, mgrid_error *err) {
   if (v) PMIX_VALUE_RELEASE(v);
   if (world < 1 || world > MGRID_WORLD_MAX || j->me.rank >= world)
     return mgrid_fail(err, MGRID_BACKEND,
-                      "pmix: the launcher tells what cannot be: that this is rank %" PRIu32
+                      "pmix: the launcher gives impossible numbers: that this is rank %" PRIu32
                       " of %" PRId64 " (PMIX_JOB_SIZE, an unsigned number of 32 bits)",
                       (uint32_t)j->me.rank, world);
   j->world = world;
@@ -308,8 +311,8 @@ static mgrid_status learn_job(pmix_job *j, mgrid_error *err) {
 
 static void *nothing(void *ud) { return ud; }
 
-/* PMIx_Init returns the same error without a launcher and without a thread for it. Return a text
-** about the limit of threads if this process can start no thread, else "". */
+/* PMIx_Init returns the same error if there is no launcher, and if it cannot start a thread. Return
+** a text about the limit of threads if this process can start no thread, else "". */
 static const char *why_not(char buf[MGRID_ALLOWED]) {
   pthread_t thread;
   if (pthread_create(&thread, NULL, nothing, NULL) != 0)

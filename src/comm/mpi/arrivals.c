@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
 ** arrivals.c - the roll call: small messages by which ranks that wait in a call find out which
-** ranks have not arrived. A rank counts as missing because it is silent, not because its deadline
-** passed before that of others. mpi_calls.c calls these functions while it waits.
+** ranks have not arrived. A rank counts as missing because it is silent, not because the deadline
+** of another rank passed first. mpi_calls.c calls these functions while it waits.
 */
 
 /* THE ROLL CALL. A rank that waits for long reports to the first rank of its call, again and again.
@@ -51,7 +51,8 @@ static mgrid_outcome sweep(void *ud) { /* mgrid_look */
   return m->note ? MGRID_NOT_YET : MGRID_OK;
 }
 
-/* received: the message ends only when the other rank has received it. */
+/* Do the work of mgrid_mpi_post. received: the message ends only when the other rank has received
+** it. */
 static int arrivals_post(mpi_backend *m, int64_t to, int tag, const void *data, size_t bytes,
                          bool received) {
   mpi_note *n = malloc(sizeof *n);
@@ -94,19 +95,21 @@ mpi_roll mgrid_roll_begin(mpi_backend *m, const int32_t *ranks, int64_t size, ui
                      .next = now + seconds / 16 };
 }
 
-/* Return whether this rank asks the others, and finds the missing ranks by itself. The first rank
-** does so. If the first rank is in another call, each rank does so, but not in a large group, where
-** too many would ask. */
+/* Return whether this rank asks the others, and finds the missing ranks by itself. In a move no
+** rank does so. Else the first rank does, and if the first rank is in another call, each rank, but
+** not in a large group, where too many would ask. */
 static bool asks(const mpi_roll *r) {
   const int64_t many = 1024;
   return !r->moves && (arrivals_first_of(r) == r->m->base.rank || (r->left && r->size <= many));
 }
 
-typedef struct news {    /* what ranks in calls send each other */
-  uint64_t number;       /* the call in which the sender is */
-  uint64_t to;           /* of an answer, or of the list: the call in which the receiver asked */
-  uint64_t moved;        /* messages that the sender has finished in moves */
-  mgrid_missing missing; /* ranks for which the sender waits, if it knows them; or the list */
+typedef struct news { /* what ranks in calls send each other */
+  uint64_t number;    /* the call in which the sender is */
+  /* in an answer, or with the list: the call in which the receiver reported or asked */
+  uint64_t to;
+  uint64_t moved; /* messages that the sender has finished in moves */
+  /* ranks for which the sender waits, if it knows them; or the list of missing ranks */
+  mgrid_missing missing;
 } news;
 
 static void send_news(const mpi_roll *r, int64_t rank, int tag, uint64_t to) {
@@ -114,7 +117,7 @@ static void send_news(const mpi_roll *r, int64_t rank, int tag, uint64_t to) {
   mgrid_mpi_post(r->m, rank, tag, &n, sizeof n);
 }
 
-/* Receive one message with this tag, if there is one. */
+/* Receive a message with this tag. Return false if there is none. */
 static bool receive(const mpi_backend *m, int tag, news *got, int64_t *from) {
   MPI_Status status;
   int there = 0;
@@ -126,7 +129,7 @@ static bool receive(const mpi_backend *m, int tag, news *got, int64_t *from) {
   return true;
 }
 
-/* Keep the report of a rank; it replaces the last one. */
+/* Keep the report of a rank, in the place of its last report. */
 static void arrivals_keep(mpi_backend *m, int64_t from, const news *got) {
   if (!m->here) m->here = calloc((size_t)m->base.world, sizeof *m->here);
   if (!m->here) return;
@@ -145,9 +148,9 @@ static void answer(const mpi_roll *r) {
   }
 }
 
-/* Return whether a number is that of this call, or of another call over the same group. A call may
-** have ended on some ranks, which now wait in the next one, while others still wait in it for the
-** missing rank. */
+/* Return whether a number is that of this call, or of another call over the same ranks. A call may
+** have ended on some ranks, which now wait in the next call, while others still wait in the first
+** one for the missing rank. */
 static bool arrivals_is_alike(const mpi_roll *r, uint64_t number) {
   return (number ^ r->number) >> MGRID_MPI_CALL_BITS == 0;
 }
@@ -175,7 +178,7 @@ static const mpi_report *report_of(const mpi_roll *r, int64_t rank) {
   return last && (last->number == r->number || last->at >= r->begun) ? last : NULL;
 }
 
-/* Add the ranks of `more`, for which a rank in another call waits, but not this rank. */
+/* Add to *out the ranks of `more`, for which a rank in another call waits. Leave out this rank. */
 static void add_blamed(const mpi_roll *r, const mgrid_missing *more, mgrid_missing *out) {
   for (int64_t i = 0; i < more->n && i < MGRID_MISSING_SHOWN; i++) {
     bool known = more->rank[i] == r->m->base.rank || out->n >= MGRID_MISSING_SHOWN;
@@ -185,7 +188,7 @@ static void add_blamed(const mpi_roll *r, const mgrid_missing *more, mgrid_missi
 }
 
 /* List the silent ranks. With `alike`, add the ranks that are in other calls; otherwise add the
-** ranks for which these wait. */
+** ranks for which ranks in other calls wait. */
 static void arrivals_find_missing(const mpi_roll *r, double now, double silent, bool alike,
                                   mgrid_missing *out) {
   *out = (mgrid_missing){ 0 };
@@ -232,7 +235,8 @@ static void watch_over(mpi_roll *r, double now) {
   arrivals_tell(r, now, r->seconds);
 }
 
-/* Blame the first rank, which no longer answers; but if this rank was away, blame this rank. */
+/* Name the first rank as missing, because it no longer answers; but if this rank was away, name
+** this rank. */
 static void arrivals_give_up(mpi_roll *r) {
   r->missing =
       (mgrid_missing){ .n = 1, .rank = { r->away ? r->m->base.rank : arrivals_first_of(r) } };
@@ -240,7 +244,7 @@ static void arrivals_give_up(mpi_roll *r) {
 }
 
 /* Report to the first rank, and also to rank 0, which may wait in a call over all ranks. If this
-** rank asks, it sends a question to each rank that it does not hear. */
+** rank asks, it sends a question to each rank that has not reported lately from this call. */
 static void report_now(mpi_roll *r, double now) {
   /* If ranks are few, they report more often: the names of missing ranks may have to pass through
   ** many calls before the deadline. */
@@ -260,7 +264,7 @@ static void report_now(mpi_roll *r, double now) {
 }
 
 /* Find the ranks for which this rank waits. This comes before questions and reports, which contain
-** them. */
+** these ranks. */
 static void blame(mpi_roll *r, double now) {
   const double silent = r->seconds * 3 / 8;
   if (asks(r) && now - r->begun > r->seconds / 4)
@@ -274,7 +278,7 @@ bool mgrid_roll_look(mpi_roll *r) {
   double now = mgrid_now();
   bool first = arrivals_first_of(r) == r->m->base.rank;
   if (r->told || now < r->look) return r->told;
-  /* this rank did not run in the meantime, so it could not receive answers either */
+  /* this rank did not run for a long time, so it could not receive answers either */
   if (now - r->looked > r->m->seconds * 3 / 4) r->away = true, r->since = now;
   r->look = now + rest;
   if (mgrid_mpi_lost(r->m, r->ranks, r->size, &r->missing)) return r->told = true;
@@ -298,8 +302,8 @@ typedef struct ending {
   mgrid_missing known;
 } ending;
 
-/* An mgrid_look. A rank that asks waits until it knows a rank that is missing. Any other rank waits
-** for the list, or for a new answer of the first rank. */
+/* An mgrid_look. A rank that asks waits until it knows a missing rank. Any other rank waits for the
+** list, or for a new answer of the first rank. */
 static mgrid_outcome is_known(void *ud) {
   ending *e = ud;
   mpi_roll *r = e->roll;
@@ -316,8 +320,9 @@ static mgrid_outcome is_known(void *ud) {
   return r->missing.n > 0 ? MGRID_OK : now > e->until ? MGRID_LATE : MGRID_NOT_YET;
 }
 
-/* Decide who is missing if is_known has found no rank: the ranks in other calls; or, on a rank that
-** does not ask, the ranks that the first rank named last, or else the first rank. */
+/* Decide who is missing if is_known has found no rank: on a rank that asks, the ranks in other
+** calls; on any other, the ranks that the first rank named last, or else the first rank, if it does
+** not answer. */
 static void conclude(const ending *e) {
   mpi_roll *r = e->roll;
   if (asks(r))
@@ -329,8 +334,8 @@ static void conclude(const ending *e) {
 }
 
 mgrid_missing mgrid_roll_end(mpi_roll *r) {
-  /* moment: seconds in which an answer that was sent arrives. longer: seconds in which a rank that
-  ** shares its core answers */
+  /* moment: seconds until an answer that was sent has arrived. longer: seconds until a rank that
+  ** shares its core has answered */
   const double moment = 0.25, longer = 0.85;
   double now = mgrid_now();
   bool first = arrivals_first_of(r) == r->m->base.rank;

@@ -108,8 +108,8 @@ int mgrid_mpi_keeps(MPI_Comm comm, int key, void *box, void *backend) {
   return MPI_ERR_COMM;
 }
 
-/* Create a communicator and its mpi_comm. If there is no memory for that, create the communicator
-** even so, because other members wait in the call. */
+/* Create a communicator and its mpi_comm. If there is no memory for the mpi_comm, create the
+** communicator even so, because other members wait in the call; then free it. */
 static mgrid_status keep_one(mpi_backend *m, const mgrid_comm_spec *spec, void **native,
                              mgrid_error *err) {
   mpi_comm here = { .comm = MPI_COMM_NULL }, *box = calloc(1, sizeof *box);
@@ -150,7 +150,8 @@ static bool is_mpis(const mgrid_comm_spec *spec) {
   return spec->size > 0 && spec->backend->native == MGRID_NATIVE_MPI;
 }
 
-/* Return the index of the creation of MPI with the lowest turn after `done`. n: there is none. */
+/* Of the communicators that MPI makes, return the index of the one with the lowest turn after
+** `done`. n: there is none. */
 static size_t find_next(size_t n, const mgrid_comm_spec *spec, int64_t done) {
   size_t next = n;
   for (size_t i = 0; i < n; i++)
@@ -159,9 +160,9 @@ static size_t find_next(size_t n, const mgrid_comm_spec *spec, int64_t done) {
   return next;
 }
 
-/* All ranks create the communicators of one turn, then those of the next. A rank without a group in
-** a turn still takes part. Before each turn the ranks agree which turn is next; so they also notice
-** who is missing. */
+/* All ranks create the communicators of one turn together, then those of the next. A rank without a
+** group in a turn still takes part. Before each turn the ranks agree which turn is next; so they
+** also notice missing ranks. */
 static mgrid_outcome create_together(mpi_backend *m, size_t n, const mgrid_comm_spec *spec,
                                      void **native, mgrid_error *err) {
   const int32_t nobody = 0;
@@ -183,10 +184,10 @@ static mgrid_outcome create_together(mpi_backend *m, size_t n, const mgrid_comm_
   return s;
 }
 
-/* Create one communicator after the other. Each takes three rounds of messages among its members.
-** Three alternatives were not faster: MPI_Comm_idup for equal members, threads, and another order
-** (scripts/lab/costs.md). After an error, create the rest even so, because other members wait in
-** these calls; after the verdict all are destroyed. */
+/* Create one communicator after the other. Each creation takes three rounds of messages among its
+** members. Three alternatives were not faster: MPI_Comm_idup for equal members, threads, and
+** another order (scripts/lab/costs.md). After an error, create the others even so, because other
+** members wait in these calls; after the verdict all are destroyed. */
 mgrid_outcome mgrid_mpi_create(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec,
                                void **native, mgrid_error *err) {
   mpi_backend *m = (mpi_backend *)b;
@@ -262,8 +263,9 @@ typedef struct proving {
   mgrid_error *err;
 } proving;
 
-/* Wait for a call that was started. Return false if it did not end: then no other call may follow.
-** After any other failure the proof goes on, because other members wait in its calls. */
+/* Wait for a call that was started. Return false if it did not end: then no other call on this
+** communicator may follow. After any other failure the proof goes on, because other members wait in
+** its calls. */
 static bool ended(proving *p, mpi_request call, const char *name) {
   double left = p->until - mgrid_now(), least = p->m->seconds / 16;
   mgrid_status s = call.rc ? mgrid_mpi_failed(NULL, call.rc, name, "")
@@ -294,7 +296,7 @@ static void prove_pairs(proving *p, mpi_proof *d, int size) {
 }
 
 /* Check members and order, a broadcast from every position, a sum, a ring in group order, an
-** all-to-all, and the topology. */
+** all-to-all (of up to MGRID_PAIRS_MAX ranks), and the topology. */
 static void communicators_prove(proving *p, mpi_proof *d) {
   const mgrid_comm_spec *spec = p->spec;
   MPI_Comm comm = p->c->comm;

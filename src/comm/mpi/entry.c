@@ -12,7 +12,8 @@
 enum { FORTRAN_SELF = 1, FORTRAN_NULL = 2, FORTRAN_PREDEFINED = 3 };
 #endif
 
-/* Convert a handle of a host that uses only sessions. MPI_COMM_NULL: there is no such handle. */
+/* Convert a handle of a host that uses only sessions. Return MPI_COMM_NULL if there is no such
+** handle. */
 static MPI_Comm of_session(MPI_Fint comm) {
 #if !defined(OPEN_MPI)
   return MPI_Comm_f2c(comm); /* in C the handle is a number, too */
@@ -29,9 +30,9 @@ static MPI_Comm of_session(MPI_Fint comm) {
 #endif
 }
 
-/* Return the communicator of a handle, or MPI_COMM_NULL if it cannot be a handle of this MPI. It
-** may be one of another MPI library, since handles are numbers there, too: Open MPI's are small,
-** MPICH's have the kind of object in their upper bits. MPICH ends the process for an invalid
+/* Return the communicator of a handle, or MPI_COMM_NULL if it cannot be a handle of this MPI. The
+** number may be a handle of another MPI library: handles of Open MPI are small numbers, those of
+** MPICH have the kind of object in their upper bits. MPICH ends the process for an invalid
 ** handle. */
 static MPI_Comm open_comm_of(MPI_Fint comm, bool there) {
 #ifdef MPICH_VERSION
@@ -39,7 +40,7 @@ static MPI_Comm open_comm_of(MPI_Fint comm, bool there) {
   if (object != 1 || place == 0) return MPI_COMM_NULL;
 #endif
   MPI_Comm found = there ? MPI_Comm_f2c(comm) : of_session(comm);
-  return found == (MPI_Comm)0 ? MPI_COMM_NULL : found; /* Open MPI has both values */
+  return found == (MPI_Comm)0 ? MPI_COMM_NULL : found; /* Open MPI may return 0, too */
 }
 
 mgrid_backend *mgrid_mpi_backend_f(MPI_Fint comm, const mgrid_mpi_options *options,

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
 **
 ** host.c - checks the host's communicator before MPI sees it, because MPI ends the process for a
-** bad handle. The process must have loaded only the MPI library for which this backend was built,
-** and must have been started by that library's launcher. MPI reports neither fault: under the
-** mpirun of another library each process believes that it is rank 0 of 1. The file also keeps the
-** duplicate of the host's communicator, on which the library makes its calls, for the next backend.
-** open.c takes a backend through these checks; other files ask mgrid_mpi_usable.
+** bad handle. The process must use the MPI library for which this backend was built, and must have
+** been started by that library's launcher. MPI reports neither fault: under the mpirun of another
+** library each process believes that it is rank 0 of 1. The file also keeps the duplicate of the
+** host's communicator, on which the library makes its calls, for the next backend. open.c takes a
+** backend through these checks; other files ask mgrid_mpi_usable.
 */
 #include "comm/mpi/mpi.h"
 
@@ -19,8 +19,8 @@
 
 /* -------------------------------------------- the library and its launcher */
 
-/* The MPI whose header this is, and the name that the other MPI reports. Relatives of the two
-** (Intel's MPI, MVAPICH) are accepted. */
+/* The MPI for whose header this file is compiled, and the name that the other MPI reports.
+** Relatives of the two (Intel's MPI, MVAPICH) are accepted. */
 #ifdef OPEN_MPI
 #define BUILT_WITH "Open MPI"
 #define OTHER      "MPICH"
@@ -62,7 +62,7 @@ static int look_for_other(struct dl_phdr_info *info, size_t size, void *ud) {
   return 0;
 }
 
-/* Return whether the host has initialized the library at that path. */
+/* Return whether the host has initialized the MPI library at this path. */
 static bool is_started(const char *path) {
   void *lib = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
   is_initialized *ask = NULL;
@@ -183,30 +183,31 @@ mgrid_status mgrid_mpi_check_parent(MPI_Comm parent, bool sessions, mgrid_error 
   if (!inter) return MGRID_OK;
   return mgrid_fail(
       err, MGRID_USAGE,
-      "mpi: the parent is an intercommunicator; MPI_Intercomm_merge makes one for all");
+      "mpi: the parent is an intercommunicator; MPI_Intercomm_merge makes an intracommunicator "
+      "of it");
 }
 
 /* ----------------------------------------------------------- the duplicate */
 
-/* The library's duplicate of a host's communicator, kept for the next backend over that. An
-** attribute of the host's communicator holds it, without a copy function, so that duplicates made
-** by the host do not get it. MPI calls host_drop when the host frees its communicator. Backends
-** hold the duplicate, too, and the last holder frees it; so the host may free its communicator
-** first. Backends that share a duplicate make their calls over all ranks in one order, as the
-** states of one backend do. With MPI_THREAD_MULTIPLE two threads may use two backends, so only one
-** backend at a time has the duplicate. */
+/* The library's duplicate of a host's communicator, kept for the next backend over that
+** communicator. An attribute of the host's communicator holds it, without a copy function, so that
+** duplicates made by the host do not get it. MPI calls host_drop when the host frees its
+** communicator. Backends hold the duplicate, too, and the last holder frees the duplicate; so the
+** host may free its communicator before its backends. Backends that share a duplicate make their
+** calls over all ranks in one order, as the states of one backend do. With MPI_THREAD_MULTIPLE two
+** threads may use two backends, so only one backend at a time has the duplicate. */
 struct mpi_channel {
   MPI_Comm comm;
   MPI_Group members;
   uint64_t job, opened; /* opened: how many backends so far; equal on all ranks */
   atomic_int holders;   /* the backends, and the attribute */
   bool alone;           /* only one backend at a time has it */
-  bool broken;          /* a backend that has ended left a call inside MPI */
+  bool broken;          /* a backend that has ended may have left a call inside MPI */
   mpi_backend *first;   /* the backends that have it, linked by `beside` */
 };
 
-/* The keyval of the attribute, plus 1; 0: there is none yet. MPI cannot be asked for it later, so
-** this is the only mutable object of the library: the first backend sets it. */
+/* The keyval of the attribute, plus 1; 0: there is none yet. MPI cannot be asked later for a
+** keyval, so the first backend stores it here, in the only mutable object of the library. */
 static atomic_int mgrid_mpi_attribute;
 
 static void host_release(mpi_channel *c, bool there) {
@@ -236,7 +237,7 @@ static int end_with_mpi(void) {
   int end = MPI_KEYVAL_INVALID;
   int rc = MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, end_key, &end, NULL);
   if (!rc) rc = MPI_Comm_set_attr(MPI_COMM_SELF, end, NULL);
-  /* the attribute holds it from now on */
+  /* MPI keeps the keyval until the attribute is deleted */
   if (end != MPI_KEYVAL_INVALID) MPI_Comm_free_keyval(&end);
   return rc;
 }

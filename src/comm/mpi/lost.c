@@ -2,9 +2,9 @@
 **
 ** lost.c - makes the errors of failed calls of MPI, and finds the lost ranks where MPI survives a
 ** loss and reports it (Open MPI 5 under mpirun --with-ft ulfm). With other MPIs a lost rank is a
-** silent rank, found at the deadline (arrivals.c). The error of a failed call names the lost ranks;
-** it waits a moment for MPI's news of them. All files of this folder call this one; it calls none
-** of them.
+** silent rank, found at the deadline (arrivals.c). mgrid_mpi_failed_in waits a moment for MPI's
+** news of lost ranks, so that the error of a failed call names them. This file calls no other file
+** of this folder.
 */
 #include "comm/mpi/mpi.h"
 
@@ -20,8 +20,8 @@ mgrid_status mgrid_mpi_failed(mgrid_error *err, int rc, const char *call, const 
                     text);
 }
 
-/* Another thread may do the same with MPI_COMM_SELF. So if MPI_ERRORS_RETURN is set already, it is
-** neither set again nor restored: the thread that has set it restores the handler. */
+/* Another thread may call this for MPI_COMM_SELF, too. So if MPI_ERRORS_RETURN is set already, it
+** is neither set again nor replaced at the end: the thread that has set it restores the handler. */
 MPI_Errhandler mgrid_mpi_quiet(MPI_Comm comm) {
   MPI_Errhandler was = MPI_ERRHANDLER_NULL;
   MPI_Comm_get_errhandler(comm, &was);
@@ -36,8 +36,8 @@ void mgrid_mpi_restore(MPI_Comm comm, MPI_Errhandler was) {
 
 /* --------------------------------------------------------- what MPI can do */
 
-/* The functions of ULFM; NULL where there are none. MPICH has some of them, but ends the process if
-** its device lacks them (ch4), so they are not used there. */
+/* The functions of ULFM; NULL where there are none. MPICH has some of these functions, but ends the
+** process if its device (ch4) lacks them, so they are not used with MPICH. */
 #ifdef OPEN_MPI
 #ifndef MPI_ERR_REVOKED
 #define MPI_ERR_PROC_FAILED 75
@@ -77,7 +77,8 @@ bool mgrid_mpi_survives(void) { return false; }
 
 /* ------------------------------------------------------------ who is lost */
 
-/* Return the ranks whose processes have failed. The caller frees the list. NULL: there are none. */
+/* Return the *n ranks whose processes have failed. The caller frees the list. NULL: there are
+** none. */
 static int *failed_ranks(const mpi_backend *m, int *n) {
   MPI_Group failed;
   int *ours = NULL, most = 0;

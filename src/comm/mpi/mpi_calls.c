@@ -3,8 +3,8 @@
 ** mpi_calls.c - calls that wait for other ranks: over all ranks on the library's duplicate, over
 ** one group, and messages as a carrier. Each call begins without blocking and has a deadline. A
 ** rank that waits takes part in the roll call (arrivals.c), which finds out who is missing. MPI
-** cannot cancel a call: if a call does not end, it stays in progress, its memory is not freed, and
-** MPI is not finalized.
+** cannot cancel such calls: if a call does not end, it stays in progress, its memory is not freed,
+** and MPI is not finalized.
 */
 #include "comm/mpi/mpi.h"
 
@@ -39,7 +39,7 @@ static mpi_request tree_begin(mpi_backend *m, const uint64_t *words, size_t n) {
   return call;
 }
 
-/* All children have reported. Report to the parent, and wait for its answer. */
+/* All children have reported. Begin to report to the parent, and to receive its answer. */
 static int rise(mpi_backend *m, mpi_tree *t) {
   for (int i = 0; i < t->nchildren; i++)
     for (size_t k = 0; k < t->n; k++)
@@ -98,9 +98,9 @@ static mgrid_outcome have_all_come(void *ud) {
   return through == MGRID_NOT_YET && mgrid_roll_look(w->roll) ? MGRID_LATE : through;
 }
 
-/* Wait for a call over all ranks. own: its buffer, memory of the backend, to which MPI may still
-** write after a failure. NULL: there was no memory; then the buffer is the caller's, and the wait
-** has no deadline. */
+/* Wait for a call over all ranks. own: its buffer, to which MPI may still write after a failure.
+** NULL: there was no memory for that; then the buffer is the caller's, and the wait has no
+** deadline. */
 static mgrid_status calls_finish(mpi_backend *m, mpi_request call, const void *own,
                                  const char *name, mgrid_error *err) {
   /* true: this call is the verdict on creations, whose deadline has not passed */
@@ -121,7 +121,7 @@ static mgrid_status calls_finish(mpi_backend *m, mpi_request call, const void *o
     bool lost = roll.missing.lost, known = watched && !lost && mgrid_watch_missing(m, &missing);
     if (!known) missing = mgrid_roll_end(&roll);
     bool left = roll.guessed && mgrid_mpi_is_interrupted(m);
-    /* a silent rank may wait inside MPI for another one */
+    /* a silent rank may wait inside MPI for another rank */
     bool unsure = watched && !known && !lost && !left;
     s = left     ? mgrid_mpi_fail_interrupted(err, "agreement")
         : unsure ? mgrid_watch_fail(m, &missing, err)
@@ -165,9 +165,9 @@ mgrid_status mgrid_mpi_finish_group(mpi_backend *m, const mgrid_comm_spec *spec,
   return finish_with(&roll, spec, c, call, name, err);
 }
 
-/* Wait for a message between two members. The other member may wait for a third, so it would not
-** take part in this roll call as its first rank. So each of the two is the first rank of its own,
-** and asks the other. */
+/* Wait for a message between two members. The other member may wait for a third one, so it would
+** not act as the first rank of a roll call of this message. So each of the two is the first rank of
+** a roll call of its own, and asks the other. */
 static mgrid_status finish_pair(mpi_backend *m, const mgrid_comm_spec *spec, mpi_comm *c,
                                 mpi_request call, int64_t position, double seconds,
                                 const char *name, mgrid_error *err) {
@@ -180,8 +180,8 @@ static mgrid_status finish_pair(mpi_backend *m, const mgrid_comm_spec *spec, mpi
 }
 
 /* --------------------------------------------------------------- over all ranks
-** Data goes through memory of the backend. If a call does not end, this memory is not freed,
-** because MPI may still write to it. */
+** Data goes through memory that the calls below allocate. If a call does not end, this memory is
+** not freed, because MPI may still write to it. */
 
 static mgrid_status reduce(mpi_backend *m, uint64_t *words, size_t n, mgrid_error *err) {
   mpi_request call = { 0 };
@@ -317,9 +317,9 @@ static mgrid_status duplicate(mpi_backend *m, MPI_Comm from, MPI_Comm *to, mgrid
 
 enum { WORK_TAG = 1 };
 
-/* Begin a call. whole: a send ends only when it is received, as in a step, which may not rely on
+/* Begin a call. received: a send ends only when it is received, as in a step, which may not rely on
 ** buffers of MPI. */
-static int begin_work(MPI_Comm comm, const mgrid_work *w, bool whole, MPI_Request *request) {
+static int begin_work(MPI_Comm comm, const mgrid_work *w, bool received, MPI_Request *request) {
   static const MPI_Datatype types[] = { MPI_INT32_T, MPI_INT64_T, MPI_FLOAT, MPI_DOUBLE };
   static const MPI_Op ops[] = { MPI_SUM, MPI_PROD, MPI_MIN, MPI_MAX };
   MPI_Datatype type = types[w->type];
@@ -338,9 +338,9 @@ static int begin_work(MPI_Comm comm, const mgrid_work *w, bool whole, MPI_Reques
   case MGRID_REDUCE_SCATTER:
     return MPI_Ireduce_scatter_block(from, w->recv, n, type, op, comm, request);
   case MGRID_SENDRECV:
-    return w->to < 0 ? MPI_Irecv(w->recv, n, type, (int)w->from, WORK_TAG, comm, request)
-           : whole   ? MPI_Issend(w->send, n, type, (int)w->to, WORK_TAG, comm, request)
-                     : MPI_Isend(w->send, n, type, (int)w->to, WORK_TAG, comm, request);
+    return w->to < 0  ? MPI_Irecv(w->recv, n, type, (int)w->from, WORK_TAG, comm, request)
+           : received ? MPI_Issend(w->send, n, type, (int)w->to, WORK_TAG, comm, request)
+                      : MPI_Isend(w->send, n, type, (int)w->to, WORK_TAG, comm, request);
   case MGRID_BARRIER: return MPI_Ibarrier(comm, request);
   case MGRID_ALL_TO_ALL:
     return w->rooted ? MPI_Iscatter(w->send, n, type, w->recv, n, type, root, comm, request)
@@ -422,7 +422,7 @@ typedef struct step_waiting {
   mgrid_error *err;
 } step_waiting;
 
-/* An mgrid_look: whether all calls have ended. Between mgrid_mpi_moving and its verdict also
+/* An mgrid_look: whether all calls have ended. Between mgrid_mpi_moving and its verdict, also look
 ** whether ranks are missing, or nothing moves. */
 static mgrid_outcome have_ended(void *ud) {
   step_waiting *w = ud;
@@ -448,9 +448,8 @@ static mgrid_outcome wait_for_all(mpi_backend *m, size_t n, const mgrid_together
     if (calls[i].native) ((mpi_comm *)calls[i].native)->stuck = true;
   if (w.rc) return mgrid_mpi_failed_in(m, err, w.rc, "a call of a step", calls[0].spec->name);
   if (ended == MGRID_GAVE_UP) return ended;
-  return mgrid_fail(err, MGRID_TIMED_OUT,
-                    "after %g seconds %s over %s had not met, and nothing moved", seconds,
-                    alone ? "the members" : "messages", calls[0].spec->name);
+  return mgrid_fail(err, MGRID_TIMED_OUT, "after %g seconds %s %s had not met, and nothing moved",
+                    seconds, alone ? "the members of" : "messages over", calls[0].spec->name);
 }
 
 mgrid_outcome mgrid_mpi_together(mgrid_backend *b, size_t n, const mgrid_together *calls,
@@ -501,7 +500,7 @@ static void carrier_deadline(mgrid_backend *b, double seconds) {
 
 static void carrier_phase(mgrid_backend *b, uint64_t number) { ((mpi_backend *)b)->phase = number; }
 
-/* Wait until the message is sent, or received. */
+/* Wait until the send, or the receive, has ended. */
 static mgrid_outcome finish_message(mpi_backend *m, mpi_request *w, const char *call, int64_t peer,
                                     double seconds, mgrid_error *err) {
   int64_t who;

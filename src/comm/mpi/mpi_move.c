@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
 **
-** mpi_move.c - messages of moves: one non-blocking call for each, on the library's communicator.
-** Boxes of long rows become a datatype, so they need not be packed. Persistent messages are not
-** faster (scripts/lab/costs.md). Parts may be in GPU memory: a CUDA-aware MPI reads it directly,
-** and packing uses the CUDA runtime that the process has loaded. This library is built without
-** CUDA's headers, so it declares the few functions that it needs. tensors/ calls this file through
-** mgrid_transport_ops.
+** mpi_move.c - messages of moves: one non-blocking call for each message, on the library's
+** communicator. Boxes of long rows become a datatype, so they need not be packed. Persistent
+** messages are not faster (scripts/lab/costs.md). Parts may be in GPU memory: a CUDA-aware MPI
+** reads it directly, and packing uses the CUDA runtime that the process has loaded. This library is
+** built without CUDA's headers, so it declares the few functions that it needs. tensors/ calls this
+** file through mgrid_transport_ops.
 */
 #include "comm/mpi/mpi.h"
 
@@ -121,14 +121,14 @@ static mgrid_outcome mpi_move_look(mgrid_backend *b, bool news, size_t *n, int *
 static bool mpi_move_close(mgrid_backend *b, bool failed) {
   mpi_backend *m = (mpi_backend *)b;
   m->seconds = m->before;
-  /* messages on their way would be received as messages of the next move */
+  /* messages that are still on their way would be received as messages of the next move */
   if (failed) m->broken = true;
   return !failed;
 }
 
 /* --------------------------------------------------------- memory of a GPU */
 
-/* cudaMemoryTypeDevice, cudaMemcpyDefault */
+/* cudaMemoryTypeDevice, cudaMemcpyDefault, the largest pitch of cudaMemcpy2D */
 enum { ON_DEVICE = 2, ANY_DIRECTION = 4, PITCH_MOST = INT32_MAX };
 
 /* The beginning of cudaPointerAttributes. It is the same in every version since CUDA 11; the struct

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
 **
-** open.c - opens and closes a backend, and opens one over the ranks that remain after a loss.
+** open.c - opens and closes a backend, and opens a new one over the ranks that remain after a loss.
 ** host.c checks the host's communicator, which is then duplicated. A backend opens on all ranks or
-** on none, so a rank that has failed still makes the same calls. After a call that did not end, the
-** backend is broken: MPI is not called again, and the memory stays, because MPI may write to it.
-** After a loss the survivors interrupt the duplicate, agree, shrink it, and open a backend over the
-** rest. Their agreements have a deadline; watchdog.c watches MPIX_Comm_shrink and MPI_Comm_split,
-** which have none.
+** on none, so a rank that has failed still makes the same calls. After a call that failed, the
+** backend is broken: only a recovery calls MPI again, and the memory stays, because MPI may write
+** to it. After a loss the survivors interrupt the duplicate, agree, shrink it, and open a backend
+** over the rest. Their agreements have a deadline; watchdog.c watches MPIX_Comm_shrink and
+** MPI_Comm_split, which have none.
 */
 #include "comm/mpi/mpi.h"
 
@@ -104,7 +104,7 @@ static void close_session(mpi_backend *m) { (void)m; }
 #endif
 
 /* Check that MPI can be used, and find its level of threads. Without MPI_Init, or after
-** MPI_Finalize, the host may use sessions; it does not if it passes a predefined communicator. */
+** MPI_Finalize, the host may use sessions, but not if it passes a predefined communicator. */
 static mgrid_status begin_with(mpi_backend *m, MPI_Comm parent, const mgrid_mpi_options *o,
                                int *level, mgrid_error *err) {
   if (!mgrid_mpi_initialized(NULL)) {
@@ -130,7 +130,7 @@ static void open_end(mpi_backend *m) {
 }
 
 /* Finalize MPI. MPI_Finalize waits for all ranks and has no deadline, so all ranks first meet in a
-** call that has one. If a rank does not come, MPI is not finalized. */
+** call that has one. If a rank does not come and is not lost, MPI is not finalized. */
 static void open_finalize(mpi_backend *m) {
   mgrid_error e = MGRID_ERROR_INIT;
   uint64_t here = 0;
@@ -149,7 +149,7 @@ static void mpi_close(mgrid_backend *b) {
   bool usable = mgrid_mpi_there(m) && !m->broken && !m->pending && mgrid_mpi_posted(m, m->seconds);
   if (usable && m->finalize)
     open_finalize(m);
-  else if (usable) /* if not, a call did not end, and these calls could wait forever */
+  else if (usable) /* if not, MPI may not be called, or these calls could wait forever */
     open_end(m), close_session(m);
   mgrid_watch_free(m);
   if (m->channel) mgrid_channel_leave(m, false);
@@ -190,7 +190,7 @@ static void tell_other_jobs(const mpi_backend *m, MPI_Comm comm) {
   if (here) mgrid_mpi_end_waits(comm);
 }
 
-/* Make the error of a call on the host's communicator. */
+/* Make the error of a failed call on the host's communicator. */
 static mgrid_status fail_in_parent(mpi_backend *m, MPI_Comm parent, int rc, const char *call,
                                    mgrid_error *err) {
   mgrid_error why = MGRID_ERROR_INIT;
@@ -203,7 +203,7 @@ static mgrid_status fail_in_parent(mpi_backend *m, MPI_Comm parent, int rc, cons
 
 enum { VERDICT, JOB, SURVIVES, DUPLICATE, WORDS }; /* the words of the first rendezvous */
 /* Values of DUPLICATE, of which the ranks take the minimum. OWN: make a duplicate for this backend
-** alone. KEPT: make one and keep it. TAKEN: take the duplicate that is kept. */
+** alone. KEPT: make a duplicate and keep it. TAKEN: take the duplicate that is kept. */
 enum { OWN, KEPT, TAKEN };
 
 /* The error names no rank, because a roll call needs the duplicate for its messages. */
@@ -237,8 +237,8 @@ static mgrid_status open_meet(mpi_backend *m, MPI_Comm parent, mgrid_error *err)
 }
 
 /* Connect all pairs of ranks. Open MPI (5.0.11) connects two ranks when one first sends to the
-** other. If that is the report of a loss, and the other rank was lost together with its job, Open
-** MPI waits forever. */
+** other. If this first message is the report of a loss, and the other rank was lost together with
+** its job, Open MPI waits forever. */
 static mgrid_status connect_all(mpi_backend *m, mgrid_error *err) {
   mpi_request call = { 0 };
   char *bytes = calloc((size_t)m->base.world, 2); /* not freed if the call does not end */
@@ -257,8 +257,8 @@ static mgrid_status connect_all(mpi_backend *m, mgrid_error *err) {
 }
 
 /* Make the library's duplicate. MPI_Comm_create copies no attributes, while MPI_Comm_dup would call
-** the host's attribute functions. It has no deadline, so all ranks have met just before, and
-** watchdog.c watches. */
+** the host's attribute functions. MPI_Comm_create has no deadline, so all ranks have met just
+** before, and watchdog.c watches. */
 static mgrid_status make_own(mpi_backend *m, MPI_Comm parent, mgrid_error *err) {
   const mgrid_comm_spec spec = { .name = "the channel of the library" };
   mgrid_watch_begin(m);
@@ -279,7 +279,7 @@ static uint64_t open_choose(const mpi_channel *kept, bool duplicate, const mpi_b
   return mgrid_channel_is_free(kept) ? TAKEN : KEPT;
 }
 
-/* Take the duplicate that is kept with the host's communicator, or make one. */
+/* Take the duplicate that is kept with the host's communicator, or make a new one. */
 static mgrid_status take_or_make(mpi_backend *m, MPI_Comm parent, mpi_channel *kept,
                                  mgrid_error *err) {
   const uint64_t what = m->tree.words[DUPLICATE];
@@ -410,8 +410,8 @@ mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, const mgrid_mpi_options *optio
 /* -------------------------------------- open again, without the lost ranks */
 
 /* Open a backend over `rest`, and own that communicator. The backend gets the settings of `was`,
-** its session, and its duty to finalize MPI. `was` is interrupted, so closing it ends neither; it
-** keeps both for another attempt, in case this one fails. */
+** its session, and its duty to finalize MPI. `was` keeps session and duty, too, in case this
+** attempt fails; as it is interrupted, closing it ends neither the session nor MPI. */
 static mgrid_backend *inherit(mpi_backend *was, MPI_Comm rest, mgrid_error *err) {
   mpi_backend *m = calloc(1, sizeof *m);
   mgrid_error mine = MGRID_ERROR_INIT;
@@ -481,7 +481,7 @@ static bool open_hurt(mgrid_backend *b) {
 typedef struct agreement {
   mpi_request call;
   mpi_backend *m;
-  double leave; /* when to leave, if a rank is lost */
+  double leave; /* when to stop waiting, if a rank is lost */
 } agreement;
 
 static mgrid_outcome have_agreed(void *ud) {
@@ -493,10 +493,11 @@ static mgrid_outcome have_agreed(void *ud) {
   return MGRID_GAVE_UP;
 }
 
-/* The flag is not freed if the call does not end. After a timeout the watchdog goes on to show that
+/* `flag` is not freed if the call does not end. After a timeout the watchdog goes on to show that
 ** this rank has come, because others may look later. If a rank dies in the call, Open MPI (5.0)
 ** gives the result to some ranks, and others wait forever. A rank that asked whether all are alive
-** (MGRID_ALL_LIVE) then knows that they are not, and leaves. All meet again in the recovery. */
+** (MGRID_ALL_LIVE) then knows that they are not, and stops waiting. All meet again in the
+** recovery. */
 static mgrid_status open_agree_and(mgrid_backend *b, uint64_t *mine, double seconds,
                                    mgrid_error *err) {
   mpi_backend *m = (mpi_backend *)b;
@@ -513,7 +514,7 @@ static mgrid_status open_agree_and(mgrid_backend *b, uint64_t *mine, double seco
   mgrid_watch_end(m);
   if (came == MGRID_GAVE_UP) return *mine = 0, MGRID_OK;
   /* After a loss this call returns an error, the same on all ranks, until the loss is acknowledged
-  ** to MPI. The flag is valid even so. */
+  ** to MPI. *flag is valid even so. */
   *mine = (uint64_t)(unsigned)*flag & (a.call.rc ? ~(uint64_t)MGRID_ALL_LIVE : UINT64_MAX);
   free(flag);
   return MGRID_OK;
@@ -538,7 +539,7 @@ static mgrid_status list_lost(const mpi_backend *m, MPI_Comm rest, bool *lost, m
 
 static mgrid_status open_find_lost(mgrid_backend *b, bool *lost, mgrid_error *err) {
   mpi_backend *m = (mpi_backend *)b;
-  /* free that of an earlier attempt, in which another rank was lost */
+  /* free the communicator of an earlier attempt, in which another rank was lost */
   if (m->rest != MPI_COMM_NULL) MPI_Comm_free(&m->rest);
   m->rest = MPI_COMM_NULL;
   mgrid_watch_recovery(m, m->usual);
@@ -630,7 +631,7 @@ mgrid_status mgrid_mpi_world(mgrid_backend *b, MPI_Comm *comm, mgrid_error *err)
                       b->kind->name);
   mpi_backend *m = (mpi_backend *)b;
   mgrid_status s = mgrid_mpi_usable(m, err);
-  /* the creation has no deadline, so first wait for all ranks in a call that has one */
+  /* the creation has no deadline, so first wait for all ranks in a call that has a deadline */
   uint64_t here = 0;
   const mgrid_comm_spec spec = { .name = "a communicator of the host" };
   if (!s) s = mgrid_mpi_allreduce(b, &here, 1, err);

@@ -40,14 +40,15 @@ struct mpi_watch {
   pthread_t thread;
   pthread_mutex_t lock; /* guards the next fields */
   pthread_cond_t woken;
-  bool on, ends; /* creations, or the verdict on them, are in progress; the thread must end */
-  /* when the creations began; their deadline; when the thread wakes up */
+  /* creations (or another watched call), or their verdict, are in progress; the thread must end */
+  bool on, ends;
+  /* when the watch began; its deadline in seconds; when the thread wakes up */
   double begun, seconds, wake;
-  double show;   /* this rank opens its socket after this part of the deadline */
+  double show;   /* the part of the deadline after which this rank opens its socket */
   uint64_t call; /* number of the verdict on the creations, or RECOVERY */
   stage at;
   const mgrid_comm_spec *spec; /* if INSIDE: the creation */
-  const char *name;            /* and the call of MPI that makes it */
+  const char *name;            /* if INSIDE: the call of MPI that makes it */
   int sign;                    /* the socket; -1: it is not open */
   bool looked;                 /* the deadline has passed, and the next fields are set */
   uint8_t *seen;               /* [world]: whether a rank is seen; NULL: this rank sees none */
@@ -94,8 +95,8 @@ static bool is_stopped(int connection) {
   return state == 'T' || state == 't';
 }
 
-/* Look whether a rank has its socket open. A rank that was seen stays seen when its socket is
-** closed, because it may have reached its own deadline. */
+/* Look whether a rank has its socket open. A rank that was seen stays seen when it closes its
+** socket, because it may have reached its own deadline. */
 static void watchdog_look_at(mpi_watch *w, int64_t rank) {
   struct sockaddr_un name;
   socklen_t len = sign_name(w, rank, &name);
@@ -105,8 +106,8 @@ static void watchdog_look_at(mpi_watch *w, int64_t rank) {
   if (from >= 0) close(from);
 }
 
-/* Find the ranks that are known to be on this node: *from to *to - 1. In the first creation of a
-** job on several nodes no rank is known to be. */
+/* Find the ranks that are known to be on this node: *from to *to - 1. On several nodes there are
+** none in the first creation, and none if the nodes do not have equally many consecutive ranks. */
 static void find_mates(const mgrid_backend *b, int64_t *from, int64_t *to) {
   const int64_t block = b->spread.nodes == 1 ? b->world : b->spread.block;
   *from = block ? b->rank - b->rank % block : 0;
@@ -135,7 +136,8 @@ static void look_around(mpi_watch *w) {
 }
 
 /* List the ranks that are not seen, as "0 to 3, 6, 7": runs keep the list short on several nodes,
-** where most ranks are not seen. *first: the first of them. Return how many there are. */
+** where most ranks are not seen. *first: the first rank that is not seen. Return how many there
+** are. */
 static int64_t list_unseen(const mpi_watch *w, char *to, size_t room, int64_t *first) {
   const int64_t world = w->m->base.world;
   const size_t tail = 32; /* room for the end of the text */
@@ -158,8 +160,8 @@ static int64_t list_unseen(const mpi_watch *w, char *to, size_t room, int64_t *f
   return n;
 }
 
-/* Write that the one rank that is not seen is missing, or that one of several is. *first: the first
-** of them. Return how many there are; 0: all ranks are seen. */
+/* If one rank is not seen, write that it is missing. If several are not seen, write that one of
+** them is missing. *first: the first rank that is not seen. Return how many are not seen. */
 static int64_t name_unseen(const mpi_watch *w, char to[LIST], int64_t *first) {
   char ranks[LIST - 64] = "";
   int64_t n = list_unseen(w, ranks, sizeof ranks, first);
@@ -180,8 +182,8 @@ static bool name_absent(const mpi_watch *w, char to[LIST]) {
                            : mgrid_missing_text(&w->missing, to) != NULL;
 }
 
-/* Say on stderr that this rank is stuck in MPI. It is one line, in one write. The host's log may
-** not be used in this thread. */
+/* Say on stderr, in one line by one write, that this rank is stuck in MPI. The host's log may not
+** be used in this thread. */
 static void say_stuck(const mpi_watch *w) {
   const mpi_backend *m = w->m;
   const mgrid_comm_spec *s = w->spec;
@@ -209,8 +211,8 @@ static void say_stuck(const mpi_watch *w) {
   (void)written;
 }
 
-/* Sleep until this time, or until the thread is woken. 0, or a time far away: only until it is
-** woken. The caller holds the lock. */
+/* Sleep until this time, or until the thread is woken. 0, or a time far away: sleep until the
+** thread is woken. The caller holds the lock. */
 static void rest_until(mpi_watch *w, double until) {
   const bool ends = until > 0 && until < 1e15;
   struct timespec t = { .tv_sec = ends ? (time_t)until : 0 };
@@ -223,8 +225,8 @@ static void rest_until(mpi_watch *w, double until) {
 }
 
 static void *watchdog_watch(void *ud) {
-  /* again: the wait before the next try to open the socket, as a part of the deadline. others:
-  ** seconds after the deadline in which others can see this rank */
+  /* again: the part of the deadline after which to try again to open the socket. others: seconds
+  ** after the deadline in which others can see this rank */
   const double again = 0.01, others = 0.5;
   mpi_watch *w = ud;
 
@@ -272,7 +274,7 @@ static mpi_watch *watchdog_start(const mpi_backend *m) {
   return NULL;
 }
 
-/* Begin to watch. lost: [world], as mpi_watch.lost; the watchdog frees it. */
+/* Begin to watch. lost: mpi_watch.lost; the watchdog frees it. */
 static void watchdog_begin(mpi_backend *m, uint64_t call, double seconds, double show, stage at,
                            uint8_t *lost) {
   if (!m->watch) m->watch = watchdog_start(m); /* without a thread nothing is watched */
@@ -335,9 +337,10 @@ bool mgrid_watch_missing(const mpi_backend *m, mgrid_missing *missing) {
   return missing->n > 0;
 }
 
-/* Write that one of the ranks is missing that did not report to rank 0 (`silent`) and that this
-** rank does not see. If rank 0 itself is silent, it may wait inside MPI, too; then write about all
-** ranks that are not seen. *first: the first of them. Return how many there are. */
+/* Of the ranks that did not report to rank 0 (`silent`), take those that this rank does not see,
+** and write that one of them is missing. If rank 0 itself is silent, it may wait inside MPI, too;
+** then write about all ranks that are not seen. *first: the first rank of the list. Return how many
+** there are; of a long list, 2 or more. */
 static int64_t name_silent(const mpi_watch *w, const mgrid_missing *silent, char to[LIST],
                            int64_t *first) {
   char ranks[LIST - 64] = "";

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** collectives.c - calls on communicators: on the library's own buffers, for proofs, self-tests and
-** benchmarks; and the calls of a step on streams, which begin without waiting. Every call that
-** waits has a deadline, because the first use of a communicator connects its ranks, and NCCL would
-** wait forever for a rank that does not arrive.
+** collectives.c - calls on communicators: collectives that wait, on buffers of the library, for
+** proofs, policies and hosts; and the calls of a step on streams, which begin without waiting.
+** Every call that waits has a deadline, because the first use of a communicator connects its ranks,
+** and NCCL would wait forever for a rank that does not arrive.
 */
 #include "comm/nccl/nccl.h"
 
@@ -117,7 +117,7 @@ typedef struct stream_look {
   mgrid_error *err;
 } stream_look;
 
-/* An mgrid_look: whether all calls in the stream have ended, or one has failed. */
+/* An mgrid_look: whether all calls in the stream have ended, or a call has failed. */
 static mgrid_outcome in_stream(void *ud) {
   const stream_look *l = ud;
   const nccl_backend *n = l->n;
@@ -276,7 +276,7 @@ static mgrid_outcome collectives_prove(const proof *p, mgrid_error *err) {
   for (int64_t i = 0; i < spec->size; i++) want += spec->ranks[i];
 
   mgrid_outcome s = collectives_exchange(p, MGRID_ALLREDUCE, mine, 0, &got, err);
-  /* no kernel runs on any member, so none of them goes on to the next call */
+  /* no kernel runs on any member, so no member goes on to the next call */
   if (!s && got == UNTOUCHED)
     return mgrid_fail(err, MGRID_NO_KERNEL,
                       MAKER
@@ -316,13 +316,13 @@ mgrid_outcome mgrid_nccl_prove(mgrid_backend *b, const mgrid_comm_spec *spec, vo
   }
 
   proof p = { n, spec, native };
-  /* it is suspended on all members or on none */
+  /* the communicator is suspended on all members or on none */
   if (p.comm->suspended) return suspended(spec, err);
   mgrid_outcome s = collectives_prove(&p, err);
   p.comm->idle = s == MGRID_NO_KERNEL;
   n->used = true;
 
-  /* call_on sets `broken` and notifies the members, so this failure was outside of it */
+  /* if the call itself failed, call_on has set `broken` and notified the members */
   if (s && s != MGRID_NO_KERNEL && !n->broken) {
     mgrid_nccl_tell(n, spec);
     n->broken = true;
@@ -337,7 +337,7 @@ mgrid_outcome mgrid_nccl_prove(mgrid_backend *b, const mgrid_comm_spec *spec, vo
 typedef struct timed { /* a call in a stream, or a sleep */
   uint64_t tag;
   cudaEvent_t begin, end;
-  nccl_comm *comm; /* of the first call, if NCCL makes it; else NULL */
+  nccl_comm *comm; /* communicator of the first call, if it is one of NCCL; else NULL */
 } timed;
 
 typedef struct lane { /* a stream and the calls in it, in a ring buffer */
@@ -369,7 +369,7 @@ static cudaError_t take_event(nccl_backend *n, cudaEvent_t *event) {
   return cudaSuccess;
 }
 
-/* Give an event back for later use. Destroy it if there is no room for it. */
+/* Keep an event for later use, or destroy it if there is no room. */
 static void give_event(nccl_backend *n, cudaEvent_t event) {
   nccl_streams *s = n->streams;
   if (MGRID_ROOM(s->free, s->free_room, s->nfree + 1))
@@ -407,7 +407,7 @@ static mgrid_status collectives_enter(nccl_backend *n, lane *l, timed *t, uint64
 
 static mgrid_status collectives_leave(nccl_backend *n, lane *l, const timed *t, mgrid_error *err) {
   cudaError_t e = n->lib.cudaEventRecord(t->end, l->stream);
-  /* even if the event is missing: the call is in the stream */
+  /* add the call even if the event is missing, because it is in the stream */
   l->call[(l->first + l->n++) % l->room] = *t;
   return e == cudaSuccess ? MGRID_OK : cuda_failed(n, e, GPU_CALL("EventRecord"), err);
 }
@@ -451,10 +451,11 @@ static mgrid_status collectives_usable(size_t count, const mgrid_together *calls
                                        mgrid_error *err) {
   for (size_t i = 0; i < count; i++) {
     if (!mgrid_nccl_makes(calls[i].spec->backend))
-      return mgrid_fail(err, MGRID_UNSUPPORTED,
-                        MAKER
-                        ": %s is a communicator of %s, which begins no calls together with others",
-                        calls[i].spec->name, calls[i].spec->backend->name);
+      return mgrid_fail(
+          err, MGRID_UNSUPPORTED,
+          MAKER
+          ": %s is a communicator of %s, whose calls cannot begin together with those of " MAKER,
+          calls[i].spec->name, calls[i].spec->backend->name);
     mgrid_status s = comm_usable(calls[i].spec, calls[i].native, err);
     if (s) return s;
   }
@@ -485,7 +486,7 @@ static mgrid_outcome carried(nccl_backend *n, lane *l, size_t count, const mgrid
   if (s == MGRID_GAVE_UP) return mgrid_nccl_gave_up(who, err);
   if (s == MGRID_LATE)
     return mgrid_fail(err, MGRID_TIMED_OUT,
-                      MAKER ": what is before %s in its stream did not end within %g seconds",
+                      MAKER ": the calls before %s in its stream did not end within %g seconds",
                       calls[0].spec->name, seconds);
   if (!s && !n->carrier->ops->together)
     return mgrid_fail(err, MGRID_UNSUPPORTED, "%s begins no calls together",
@@ -614,7 +615,8 @@ static void destroy_events(nccl_backend *n, size_t count, cudaEvent_t *event) {
     if (event[i]) n->lib.cudaEventDestroy(event[i]);
 }
 
-/* End the streams. After a failure calls may hang in them; these end with their communicators. */
+/* End the streams. After a failure calls may hang in the streams; such calls end with their
+** communicators. */
 static void streams_close(mgrid_backend *b, bool failed) {
   nccl_backend *n = (nccl_backend *)b;
   nccl_streams *s = n->streams;

@@ -2,8 +2,7 @@
 **
 ** comm.c - what one communicator needs beside the call that makes it: its ncclConfig_t, its
 ** windows, its deadline, the wait for calls in progress on it, and the report and suspension of its
-** memory. The file also has the list of all communicators of the backend. create.c, nccl_recover.c
-** and end.c call it.
+** memory. The file also has the list of all communicators of the backend.
 */
 #include "comm/nccl/nccl.h"
 
@@ -13,7 +12,7 @@
 
 /* =================================================================== options */
 
-/* Set one field of an ncclConfig_t. MGRID_REFUSED: the headers do not have it. */
+/* Set one field of an ncclConfig_t. MGRID_REFUSED: the headers do not have the field. */
 static mgrid_status comm_set(ncclConfig_t *c, const mgrid_nccl_values *v, int field) {
   int n = (int)v->number[field];
 
@@ -140,7 +139,7 @@ mgrid_status mgrid_nccl_check(mgrid_backend *b, size_t n, const mgrid_comm_spec 
                      "%s would bring the communicators of rank %" PRId64
                      " to %.0f MiB of GPU memory, the budget is %.0f MiB; %s",
                      spec[i].name, b->rank, mib(bytes), mib(m->options.budget),
-                     /* true: it is the communicator of moves, for which no family has options */
+                     /* true: this is the communicator of moves, for which no family has options */
                      spec[i].ranks == m->move.ranks
                          ? "a larger budget has room for it, or MPI moves, where it is CUDA-aware"
                          : "fewer channels (nccl = { max_ctas = ... }) take less");
@@ -192,7 +191,7 @@ typedef struct progress { /* of a wait */
   mgrid_error *err;
 } progress;
 
-/* An mgrid_look: whether anything is in progress on the communicator. */
+/* An mgrid_look: MGRID_OK when nothing is in progress on the communicator. */
 static mgrid_outcome in_progress(void *ud) {
   const progress *p = ud;
   ncclResult_t state = ncclSuccess, r = p->n->lib.CommGetAsyncError(p->comm->comm, &state);
@@ -293,7 +292,7 @@ void mgrid_nccl_lose(mgrid_backend *b, void *native) {
 
 /* ncclDevCommRequirements, as the public header of each version has it (nccl_device/core.h). 2.28.7
 ** to 2.28.9 have only `body`. Since 2.29.2 `head` stands before it, since 2.29.7 `late` after it.
-** Later fields are beyond `head.size`, so NCCL uses its own initial values for them. */
+** Fields of later versions are beyond `head.size`, so NCCL uses its own initial values for them. */
 typedef struct device_needs {
   struct {
     size_t size;
@@ -316,7 +315,7 @@ typedef struct device_needs {
 enum { HEAD_SINCE = 22902, LATE_SINCE = 22907, SHORT_SINCE = 23000, GIN_CONTEXTS = 4 };
 
 /* Check the options that need the network (GIN). Since 2.29.7 a family must ask for the connection
-** of GIN; before, NCCL made it in any case. */
+** of GIN; before, NCCL always made it. */
 static mgrid_status check_network(const nccl_backend *n, const mgrid_comm_spec *spec,
                                   mgrid_error *err) {
   static const char *const carried[] = { "barriers", "gin_counters", "gin_signals",

@@ -69,7 +69,8 @@ static mgrid_status new_id(nccl_backend *n, const mgrid_comm_spec *spec, ncclUni
   return r == ncclSuccess ? MGRID_OK : mgrid_nccl_failed(n, err, r, "ncclGetUniqueId", spec->name);
 }
 
-/* Make the id of this rank, if it is to make one, and collect all ids in the first member. */
+/* If this rank has to make an id, make it, and send it to the first member, which collects all
+** ids. */
 static mgrid_outcome gather_ids(nccl_backend *n, const mgrid_comm_spec *spec, int nids,
                                 double seconds, parcel *p, mgrid_error *err) {
   struct {
@@ -91,7 +92,7 @@ static mgrid_outcome gather_ids(nccl_backend *n, const mgrid_comm_spec *spec, in
 
 /* Send the message along the tree. Position p receives from the position that is p without its
 ** lowest set bit. It sends to p + 1, p + 2, p + 4, ..., as long as the added number is below that
-** bit. */
+** bit; position 0 as long as there are such positions. */
 static mgrid_outcome send_ids(nccl_backend *n, const mgrid_comm_spec *spec, size_t bytes,
                               double seconds, parcel *p, mgrid_error *err) {
   int64_t at = spec->position, low = at & -at;
@@ -147,7 +148,7 @@ typedef struct derive_job {
   ncclComm_t from;
   int color, key;   /* split */
   int nlost, *lost; /* shrink: the positions to leave out; NCCL sorts them in place */
-  /* the shrink failed at once; the older communicator may point to memory that NCCL has freed */
+  /* the shrink failed at once, so the older communicator may point to memory that NCCL has freed */
   bool refused;
   nccl_comm *made; /* NULL: this rank is in no group of this split */
   ncclComm_t nobody;
@@ -169,8 +170,8 @@ static ncclResult_t run_shrink(const nccl_library *lib, void *ud) {
 }
 
 /* Make the call, and wait three times: for the call; for the older communicator, because the new
-** one exists only when nothing is in progress on the older one; and for the new communicator.
-** *keep: NCCL may still write to *j. */
+** one exists only when nothing is in progress on the older one; and for the new one. *keep: NCCL
+** may still write to *j. */
 static mgrid_outcome derive(nccl_backend *n, const mgrid_comm_spec *spec, derive_job *j,
                             ncclResult_t (*call)(const nccl_library *, void *), const char *what,
                             bool *keep, mgrid_error *err) {
@@ -190,8 +191,8 @@ static mgrid_outcome derive(nccl_backend *n, const mgrid_comm_spec *spec, derive
   return s;
 }
 
-/* End a split: return the new communicator in *native; or, after a failure, abort it, which in a
-** creation over all ranks comes only after the verdict. */
+/* End a split: return the new communicator in *native. After a failure abort it; but in a creation
+** over all ranks return it even then, because it is aborted after the verdict. */
 static void end_split(nccl_backend *n, derive_job *j, mgrid_outcome s, bool keep, void **native) {
   if (keep) return;
   if (j->made && (!s || n->creates)) {
@@ -226,8 +227,8 @@ static mgrid_outcome split_one(nccl_backend *n, const mgrid_comm_spec *spec, ncc
   return s;
 }
 
-/* Split the communicator of the host, once for each spec: NCCL fails if several splits of one
-** parent are in progress. */
+/* Split the communicator of the host, once for each spec, one split after the other: NCCL fails if
+** several splits of one parent are in progress. */
 static mgrid_outcome split_all(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec,
                                void **native, mgrid_error *err) {
   mgrid_outcome s = MGRID_OK;
@@ -277,7 +278,7 @@ mgrid_outcome mgrid_nccl_derive(nccl_backend *n, const mgrid_comm_spec *spec, nc
   if (!s) s = derive(n, spec, j, run_shrink, "ncclCommShrink", &keep, err);
   if (n->leaks > before) {
     from->comm = NULL, from->stuck = true; /* the thread still uses it */
-  } else if (keep) { /* still in progress; an abort of the older communicator ends it */
+  } else if (keep) { /* the shrink is in progress; an abort of the older communicator ends it */
     if (s != MGRID_GAVE_UP) mgrid_nccl_tell(n, spec);
     mgrid_nccl_abort_all(n, 1, &from);
     keep = from->stuck;
@@ -303,8 +304,8 @@ mgrid_outcome mgrid_nccl_derive(nccl_backend *n, const mgrid_comm_spec *spec, nc
 ** until all are complete, one has failed, or a deadline has passed. A creation that blocks runs in
 ** a thread of its own. */
 
-/* A creation that blocks: its thread, which is inside NCCL, and all memory that the thread uses. It
-** is not freed if the creation does not end. */
+/* A creation that blocks: its thread, which is inside NCCL, and all memory that the thread uses.
+** This struct is not freed if the creation does not end. */
 typedef struct maker {
   nccl_library lib; /* a copy, because the backend may end before the thread */
   int device, size, position, nids;
@@ -318,14 +319,14 @@ typedef struct maker {
 
 /* One creation in progress. */
 typedef struct flight {
-  const mgrid_comm_spec *spec; /* NULL: it is not made from an id */
+  const mgrid_comm_spec *spec; /* NULL: this communicator is not made from an id */
   nccl_comm *made;
   maker *maker; /* NULL: the creation does not block */
   ncclUniqueId *ids;
   int nids;
   ncclConfig_t config;
   bool begun, done;
-  bool unregistered; /* it still lacks its windows, so its members wait for this rank */
+  bool unregistered; /* its windows are not registered yet, so its members wait for this rank */
 } flight;
 
 /* Write "4 ranks: 0 2 4 6", or "1024 ranks: 0 1 2 3 4 5 6 ... 1023". */
@@ -442,8 +443,8 @@ static ncclResult_t state_of(nccl_backend *n, flight *f) {
   return state;
 }
 
-/* Start creations in schedule order until `most` are in progress. No rank waits forever: all
-** members of the first incomplete creation in this order have started it. */
+/* Start creations in schedule order until `most` are in progress. No rank waits forever: of the
+** incomplete creations, the first in this order was started by all its members. */
 static mgrid_status start_some(flights *all, size_t *running) {
   mgrid_status s = MGRID_OK;
   for (; all->next < all->count && *running < all->most && !s; all->next++) {
@@ -487,7 +488,7 @@ static size_t create_at_once(const nccl_backend *n) {
   return own > 2 ? (size_t)own : 2;
 }
 
-/* Start and wait for all creations that are prepared. */
+/* Start all creations that are prepared, and wait for them. */
 static mgrid_outcome create_all(nccl_backend *n, size_t count, flight *f, mgrid_error *err) {
   int64_t who;
   flights all = { n, count, 0, create_at_once(n), f, err };
@@ -512,7 +513,7 @@ static bool serves(const nccl_backend *n, const flight *f) {
          && f->spec->position % (f->nids > 1 ? n->options.ranks_per_id : f->spec->size) == 0;
 }
 
-/* Leave the creations in progress behind, because a creation that blocks cannot be cancelled. */
+/* Leave behind the blocking creations that are in progress, because they cannot be cancelled. */
 static void create_give_up(nccl_backend *n, size_t nspecs, flight *f) {
   int before = n->leaks;
   for (size_t i = 0; i < nspecs; i++) {
@@ -522,7 +523,7 @@ static void create_give_up(nccl_backend *n, size_t nspecs, flight *f) {
   if (n->leaks > before)
     mgrid_log(&n->base.hooks, MGRID_LOG_WARN,
               MAKER ": creations that failed leave %d threads and sockets in this process, %d in "
-                    "all; above %d it makes no more",
+                    "all; with %d it makes no more communicators",
               n->leaks - before, n->leaks, NCCL_LEAKS_MAX);
 }
 
@@ -565,15 +566,15 @@ static mgrid_outcome make_all(nccl_backend *n, size_t count, flight *f, mgrid_er
 ** creation that blocks cannot be cancelled. */
 static mgrid_outcome all_prepared(nccl_backend *n, mgrid_outcome mine) {
   mgrid_error told = MGRID_ERROR_INIT;
-  n->after = false; /* the phase does not end with this call */
+  n->after = false; /* the phase of the creation does not end with this call */
   mgrid_status s = mgrid_verdict(&n->base, mine, NULL, &told);
   n->after = n->creates = true;
   mgrid_error_clear(&told); /* the verdict after the creation reports this error */
   return mine ? mine : s ? MGRID_GAVE_UP : MGRID_OK;
 }
 
-/* Let the carrier create the communicators of families that ask for it. Do so even after a failure:
-** MPI has no deadline, and other members would wait forever. */
+/* Let the carrier create the communicators of families that ask for its backend. Do so even after a
+** failure: MPI has no deadline, and other members would wait forever. */
 static mgrid_outcome create_carried(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec,
                                     void **native, mgrid_error *err) {
   return n->carrier->ops->create(n->carrier, nspecs, spec, native, err);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
 **
 ** end.c - destroys, aborts and revokes communicators. Destroying a used communicator is a call over
-** its members, so two ranks that destroy two of them in opposite order wait for each other forever.
-** Therefore all communicators of a state end together: wait for the streams, finalize each, then
-** destroy all in two NCCL groups, one for non-blocking communicators, one for blocking. Failed
-** communicators are aborted, all in one group, which tells all of them before it waits: an abort may
-** wait for kernels of other communicators, or for the proxy thread, which lives while ranks of this
-** node are connected. Each of these calls has a deadline.
+** its members, so two ranks that destroy two communicators in opposite order wait for each other
+** forever. Therefore all communicators of a state end together: wait for the streams, finalize
+** each, then destroy all in two NCCL groups, one for non-blocking communicators, one for blocking.
+** Failed communicators are aborted, all in one group, which tells all of them before it waits: an
+** abort may wait for kernels of other communicators, or for the proxy thread, which lives while
+** ranks of this node are connected. Each of these calls has a deadline.
 */
 #include "comm/nccl/nccl.h"
 
@@ -42,7 +42,7 @@ static ncclResult_t run_revoke(const nccl_library *lib, void *ud) {
   ncclResult_t first = lib->GroupStart(), r;
   for (size_t i = 0; i < b->n; i++) {
     r = lib->CommRevoke(b->comm[i], NCCL_REVOKE_DEFAULT);
-    /* any other result is an error that the communicator had before */
+    /* ncclInvalidArgument is about this call; any other error was there before */
     if (r == ncclInvalidArgument && first == ncclSuccess) first = r;
   }
   lib->GroupEnd();
@@ -83,8 +83,8 @@ static ncclResult_t run_abort(const nccl_library *lib, void *ud) {
                                            : in_group(lib, ud, lib->CommAbort);
 }
 
-/* Make one call for the communicators with chosen[i] (NULL: for all). If it does not end, they are
-** stuck. */
+/* Make one call for all communicators i with chosen[i] (NULL: for all). If the call does not end,
+** these are stuck. */
 static mgrid_outcome end_together(nccl_backend *n, size_t count, nccl_comm **comm,
                                   const bool *chosen, double seconds,
                                   ncclResult_t (*run)(const nccl_library *, void *),
@@ -153,7 +153,7 @@ static bool drained(nccl_backend *n, nccl_comm *c, double until) {
   return mgrid_wait(is_empty, &l, until, NULL, NULL) == MGRID_OK;
 }
 
-/* Destroy the communicators that the carrier made, and remove them from the list `native`. */
+/* Destroy the communicators that the carrier made, and set their native[i] to NULL. */
 static void destroy_carried(nccl_backend *n, size_t count, void **native) {
   for (size_t i = 0; i < count; i++) {
     if (!native[i] || mgrid_nccl_find(n, native[i])) continue;
@@ -176,7 +176,7 @@ static void end_finalize(nccl_backend *n, size_t count, nccl_comm **comm, bool *
     ncclResult_t r = n->lib.CommFinalize(comm[i]->comm);
     clean[i] = !mgrid_nccl_is_error(r);
   }
-  /* ncclCommFinalize has begun for all, so they may end in any order */
+  /* ncclCommFinalize has begun for all communicators, so they may end in any order */
   for (size_t i = 0; i < count; i++) {
     double left = until - mgrid_now();
     if (clean[i] && !blocking[i])
@@ -241,8 +241,8 @@ void mgrid_nccl_abort(mgrid_backend *b, size_t count, void **native) {
 
 /* ----------------------------------------------------------------------------- revoke */
 
-/* Choose the blocking, or the non-blocking, communicators that are to be revoked, and mark them as
-** revoked. */
+/* Choose the blocking, or the non-blocking, communicators that are not revoked yet, and mark them
+** as revoked. */
 static void end_choose(size_t count, nccl_comm **comm, bool blocking, bool *chosen) {
   for (size_t i = 0; i < count; i++) {
     chosen[i] = comm[i] && comm[i]->comm && !comm[i]->revoked && comm[i]->blocking == blocking;
@@ -252,7 +252,7 @@ static void end_choose(size_t count, nccl_comm **comm, bool blocking, bool *chos
 
 /* NCCL before 2.28.7 cannot revoke, so there communicators are aborted. To revoke does not clear an
 ** earlier error, and a communicator with an error cannot shrink: mgrid_nccl_shrink then creates the
-** smaller one from a fresh id. */
+** smaller communicator from a fresh id. */
 mgrid_status mgrid_nccl_revoke(mgrid_backend *b, size_t count, void **native, mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
   nccl_comm **comm = malloc((count + 1) * sizeof *comm);

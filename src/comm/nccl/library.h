@@ -10,7 +10,8 @@
 #include "base/base.h"
 #include "comm/nccl/maker.h"
 
-/* NCCL_FUNCTIONS and CUDA_FUNCTIONS are all needed. Others are NULL if the library lacks them. */
+/* All of NCCL_FUNCTIONS and CUDA_FUNCTIONS are needed. Other functions are NULL if the library
+** lacks them. */
 /* clang-format off */
 #define NCCL_FUNCTIONS(X) \
   X(GetVersion) X(GetUniqueId) X(GetErrorString) X(CommInitRankConfig) X(CommCount) X(CommUserRank) X(CommCuDevice) \
@@ -18,8 +19,8 @@
   X(AllReduce) X(Broadcast) X(Reduce) X(AllGather) X(ReduceScatter) X(Send) X(Recv)
 #define NCCL_OPTIONAL_FUNCTIONS(X) X(GetLastError)
 /* Functions that some headers lack, or declare only for C++; so their types are written here.
-** X(name, the first NCCL that has it, parameters). A function is not used in an older NCCL; 0: use
-** it wherever it is found. */
+** X(name, the first version of NCCL that has it, parameters). In an older NCCL the function is not
+** used. Version 0: use the function wherever it is found. */
 #define NCCL_NEWER_FUNCTIONS(X) \
   X(CommInitRankScalable, 0, (ncclComm_t *, int, int, int, ncclUniqueId *, ncclConfig_t *)) \
   X(CommShrink, 0, (ncclComm_t, int *, int, ncclComm_t *, ncclConfig_t *, int)) \
@@ -74,8 +75,8 @@ enum {
 ** that the driver supports. Check their versions, the driver (which may be a stub) and the GPUs,
 ** without a call of NCCL that needs a GPU. MGRID_MISSING names the first thing that is missing. */
 mgrid_status mgrid_nccl_open(nccl_library *lib, mgrid_error *err);
-/* Return MGRID_UNSUPPORTED, about `what`, if the library lacks the function: it was not `found`, or
-** the version is before `since`. */
+/* If the function was not `found`, return MGRID_UNSUPPORTED. The error says that `what` needs the
+** function, and that it came with version `since`, if this is an older one. */
 mgrid_status mgrid_nccl_has(const nccl_library *lib, bool found, const char *function, int since,
                             const char *what, mgrid_error *err);
 #define MGRID_NCCL_HAS(lib, name, what, err) \

@@ -71,7 +71,7 @@ enum {
 };
 #endif
 
-/* Headers before 2.28 lack some of these. The library that runs may have them. */
+/* Headers before 2.28.7 lack some of these names. The library that runs may be newer. */
 #if NCCL_VERSION_CODE < 22703
 typedef void *ncclWindow_t;
 #define NCCL_WIN_COLL_SYMMETRIC 0x01

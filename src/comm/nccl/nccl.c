@@ -11,9 +11,9 @@
 /* ---------------------------------------------------------------- over all ranks */
 
 /* After a creation, a collective or an abort, some ranks arrive here at once, others only after the
-** deadline of that. So early ranks wait until that deadline, and LATE seconds more. The deadline of
-** a creation counts from its start, when all ranks had met. A collective may take two deadlines: to
-** begin, and to end. */
+** deadline of that call. So early ranks wait until that deadline, and LATE seconds more. The
+** deadline of a creation counts from its start, when all ranks had met. A collective may take two
+** deadlines: to begin, and to end. */
 #define LATE 2.0
 
 static mgrid_status over_allreduce(mgrid_backend *b, uint64_t *words, size_t count,
@@ -95,7 +95,8 @@ static mgrid_status prepare_proofs(nccl_backend *n, mgrid_error *err) {
   return e == cudaSuccess ? MGRID_OK : mgrid_cuda_failed(n, err, e, GPU_CALL("Malloc"), "");
 }
 
-/* Free both. After a failure keep the buffer: cudaFree waits for kernels, and some may hang. */
+/* Free the stream and the buffer. After a failure keep the buffer: cudaFree waits for kernels, and
+** some may hang. */
 static void drop_proofs(nccl_backend *n) {
   if (n->stream) n->lib.cudaStreamDestroy(n->stream);
   if (n->number && !n->broken) n->lib.cudaFree(n->number);
@@ -121,7 +122,8 @@ static void nccl_close(mgrid_backend *b) {
 }
 
 /* -------------------------------------------------------------- survivors of a loss
-** The carrier opens a backend of the survivors, over which NCCL's communicators are made again. */
+** The carrier opens a backend of the survivors. Over that backend NCCL's communicators are made
+** again. */
 
 static mgrid_status nccl_able(const mgrid_backend *b, mgrid_error *err) {
   const nccl_backend *n = (const nccl_backend *)b;
@@ -163,8 +165,8 @@ static mgrid_status nccl_find_lost(mgrid_backend *b, bool *lost, mgrid_error *er
 static mgrid_backend *nccl_open_over(mgrid_backend *carrier, const mgrid_nccl_options *options,
                                      mgrid_error *err);
 
-/* Open a backend over the new carrier. This rank keeps its GPU, even if its index on the node
-** changes. */
+/* Open a backend over the carrier of the survivors. This rank keeps its GPU, even if its index on
+** the node changes. */
 static mgrid_backend *nccl_rest_of(mgrid_backend *b, int64_t rank, mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
   mgrid_nccl_options o = n->options;

@@ -2,8 +2,8 @@
 **
 ** nccl.h - shared by the files of the nccl backend. The backend needs a carrier, such as mpi. The
 ** carrier sends ids between ranks, knows the ranks of this node, and makes the communicators of
-** families that ask for mpi. Calls go in one direction: library.c <- process.c <- comm.c <- end.c
-** <- create.c <- nccl_recover.c, collectives.c <- nccl_move.c <- nccl.c.
+** families that ask for mpi. A file calls only files before it: library.c, process.c, comm.c,
+** end.c, create.c, nccl_recover.c, collectives.c, nccl_move.c, nccl.c.
 */
 #ifndef MGRID_COMM_NCCL_H
 #define MGRID_COMM_NCCL_H
@@ -27,10 +27,12 @@ struct nccl_comm {
   int64_t bytes;   /* predicted GPU memory */
   /* config.blocking. An NCCL group may not mix blocking and non-blocking communicators */
   bool blocking;
-  bool lost;    /* ranks of it are lost, or a call failed: abort it, do not destroy it */
-  bool idle;    /* no kernel ran on it, for which NCCL's proxies may wait forever: abort it, too */
+  bool lost; /* members are lost, or a call on it failed: abort it, do not destroy it */
+  /* no kernel ran in its proof, and NCCL's proxies may wait for that kernel forever: abort it,
+  ** too */
+  bool idle;
   bool revoked; /* mgrid_state_revoke was called: only shrink and destroy are allowed */
-  /* a thread that uses it is left inside NCCL, so its memory may not be freed */
+  /* NCCL may still use it, as in a thread that was left behind, so its memory may not be freed */
   bool stuck;
   bool suspended; /* mgrid_state_suspend was called */
   bool device;    /* device_room contains a device communicator */
@@ -39,9 +41,10 @@ struct nccl_comm {
   /* NULL: the family does not ask for a device communicator */
   void *device_room;
   ncclResult_t (*free_memory)(void *); /* ncclMemFree */
-  /* how often its members tried to make a smaller one of it; the same on all that remain */
+  /* how often its members tried to make a smaller communicator of it; the same on all remaining
+  ** members */
   uint32_t shrinks;
-  char name[128];        /* NCCL keeps the pointer, so this lives as long as comm */
+  char name[128];        /* NCCL keeps a pointer to this, so it lives as long as `comm` */
   mgrid_choice *options; /* options of its family; NCCL may still read their strings */
 };
 
@@ -52,10 +55,11 @@ typedef struct nccl_moving { /* nccl_move.c */
   double before;             /* options.timeout before the move, which has a timeout of its own */
   void *memory;              /* [bytes], kept for the next move */
   size_t bytes;
-  cudaEvent_t copied;     /* recorded when all messages of a group have been packed */
-  cudaEvent_t sent[2];    /* recorded when a group has ended: group i uses i % 2 */
-  uint64_t posted, ended; /* how many groups of this move were posted, and have ended */
-  int *slot;              /* [2 * half], of the messages of a group */
+  cudaEvent_t copied;     /* recorded when all messages of an NCCL group have been packed */
+  cudaEvent_t sent[2];    /* recorded when an NCCL group has ended: group i uses sent[i % 2] */
+  uint64_t posted, ended; /* how many NCCL groups of this move were posted; how many have ended */
+  /* [2 * half]: the slots of the messages of two groups, nslots[0] and nslots[1] of them */
+  int *slot;
   size_t half, nslots[2];
 } nccl_moving;
 
@@ -69,7 +73,8 @@ typedef struct nccl_backend {
   int local_rank, local_size; /* index of this rank on its node; how many ranks are there */
   nccl_comm *made;            /* list of all communicators */
   int64_t bytes;              /* predicted GPU memory of all communicators in the list */
-  double begun; /* mgrid_now() at the start of the last creation; deadlines count from there */
+  /* mgrid_now() at the start of the last creation; deadlines of creations count from there */
+  double begun;
   double asked; /* mgrid_now() when mgrid_nccl_lost last asked the carrier */
   bool creates; /* a creation over all ranks is in progress, or its verdict is still to come */
   bool after;   /* a creation has run since the last call over all ranks */
@@ -78,8 +83,7 @@ typedef struct nccl_backend {
   bool used;
   bool broken; /* a collective or an end has failed: abort communicators, do not destroy them */
   uint32_t attempt; /* nccl_header.attempt */
-  /* how many threads and sockets failed creations have left in this process; NCCL never ends
-  ** them */
+  /* how many threads and sockets failed calls have left in this process; nothing ends them */
   int leaks;
   cudaStream_t stream; /* for copies and proofs, so that they do not wait for the host's calls */
   /* two numbers on the GPU, so that a proof need not allocate or free anything */
@@ -92,10 +96,10 @@ typedef struct nccl_backend {
 ** check the abort flag meanwhile. */
 #define NCCL_END_SECONDS 10.0
 
-/* The limit of nccl_backend.leaks: with so many, create nothing more. */
+/* The limit of nccl_backend.leaks: with so many leaks, create nothing more. */
 enum { NCCL_LEAKS_MAX = 32 };
 
-/* Return whether this backend makes the communicator. If not, the carrier does. */
+/* Return whether this backend makes communicators of `kind`. If not, the carrier does. */
 static inline bool mgrid_nccl_makes(const mgrid_descriptor *kind) {
   return strcmp(kind->name, MAKER) == 0;
 }
@@ -106,7 +110,8 @@ static inline bool mgrid_nccl_is_error(ncclResult_t r) {
   return r != ncclSuccess && r != ncclInProgress;
 }
 
-/* End an NCCL group. Return r, the result of its calls, if that is an error. */
+/* End an NCCL group. Return r, the result of the calls in it, if that is an error; else the result
+** of ncclGroupEnd. */
 static inline ncclResult_t mgrid_nccl_group_end(const nccl_library *lib, ncclResult_t r) {
   ncclResult_t end = lib->GroupEnd();
   return mgrid_nccl_is_error(r) ? r : end;
@@ -114,7 +119,7 @@ static inline ncclResult_t mgrid_nccl_group_end(const nccl_library *lib, ncclRes
 
 /* ----------------------------------------------------------------- process.c */
 
-/* Report "nccl: what for name: ncclInvalidUsage (...)". */
+/* Make the error of a failed call: "nccl: CALL for NAME: invalid usage (NCCL's details)". */
 mgrid_status mgrid_nccl_failed(const nccl_backend *n, mgrid_error *err, ncclResult_t r,
                                const char *call, const char *name);
 mgrid_status mgrid_cuda_failed(const nccl_backend *n, mgrid_error *err, cudaError_t r,
@@ -122,8 +127,8 @@ mgrid_status mgrid_cuda_failed(const nccl_backend *n, mgrid_error *err, cudaErro
 
 /* Set *err for a wait that ended because rank `who` gave up. Return MGRID_GAVE_UP. */
 mgrid_outcome mgrid_nccl_gave_up(int64_t who, mgrid_error *err);
-/* In a creation over all ranks, return whether a rank is lost; the carrier is asked at most ten
-** times a second. Elsewhere return false. */
+/* In a creation over all ranks, return whether a rank is lost. Ask the carrier at most ten times a
+** second; in between, and outside of such a creation, return false. */
 bool mgrid_nccl_lost(nccl_backend *n, const char *name, mgrid_error *err);
 /* Notify all members that this rank gave up, so that they do not wait for it. */
 void mgrid_nccl_tell(nccl_backend *n, const mgrid_comm_spec *spec);
@@ -131,13 +136,13 @@ void mgrid_nccl_tell(nccl_backend *n, const mgrid_comm_spec *spec);
 ** rank that gives up in one group does not come to the next. */
 void mgrid_nccl_tell_world(nccl_backend *n);
 /* Make a blocking call in a thread, with a deadline. *left_behind: the call still runs, so never
-** free ud; its thread counts as a leak. listen: also stop waiting when another rank gives up. */
+** free ud; the thread counts as a leak. listen: also stop waiting when another rank gives up. */
 mgrid_outcome mgrid_nccl_watch(nccl_backend *n, double seconds, bool listen,
                                ncclResult_t (*call)(const nccl_library *lib, void *ud), void *ud,
                                const char *what, const char *name, bool *left_behind,
                                mgrid_error *err);
-/* Return MGRID_GAVE_UP if another rank failed first, else s. Wait a moment for the notice of that
-** rank. */
+/* Return MGRID_GAVE_UP if another rank failed first, else s. If s is MGRID_BACKEND or another
+** status from 400 to 499, wait a moment for the notice of such a rank. */
 mgrid_outcome mgrid_nccl_whose(nccl_backend *n, mgrid_outcome s);
 
 enum { NCCL_SETTING = 128 };
@@ -150,14 +155,14 @@ void mgrid_nccl_overridden(mgrid_text *t);
 /* Return whether a communicator with these options blocks. The environment decides, else the
 ** family, else the backend. */
 bool mgrid_nccl_blocks(const nccl_backend *n, const mgrid_nccl_values *v);
-/* If these communicators may need more open files than the limit allows, raise it. If that is not
-** possible, warn in the host's log. */
+/* If these communicators may need more open files than the limit allows, raise the limit. If that
+** is not possible, warn in the host's log. */
 void mgrid_nccl_files(const nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec);
 
 /* Choose the GPU of this rank. */
 mgrid_status mgrid_nccl_choose_gpu(nccl_backend *n, mgrid_error *err);
-/* Refuse two ranks on one GPU, as NCCL does, but on all ranks at once. If they may share it, make
-** NCCL take them for ranks of different hosts. Collective. */
+/* Refuse two ranks on one GPU, as NCCL does. If they may share the GPU, make NCCL take them for
+** ranks of different nodes. Collective; the caller makes the verdict. */
 mgrid_status mgrid_nccl_check_sharing(nccl_backend *n, mgrid_error *err);
 /* Wait until nothing runs on the GPU, because the creation of a communicator may wait for running
 ** kernels, even forever. */
@@ -174,11 +179,11 @@ mgrid_status mgrid_nccl_new(const nccl_backend *n, const mgrid_comm_spec *spec, 
 void mgrid_nccl_drop(nccl_comm *made); /* free only the memory; made may be NULL */
 /* Return the deadline of the creation, in seconds. */
 double mgrid_nccl_patience(const nccl_backend *n, const mgrid_comm_spec *spec);
-/* Return how many seconds of the deadline of a creation are left, at least 0.1. In a creation over
-** all ranks the deadline counts from the start of that, elsewhere from now. */
+/* Return how many seconds of the deadline of a creation are left. In a creation over all ranks the
+** deadline counts from its start, and at least 0.1 is returned; elsewhere it counts from now. */
 double mgrid_nccl_left(const nccl_backend *n, const mgrid_comm_spec *spec);
-/* Wait until nothing is in progress on the communicator. listen: stop when another rank gives
-** up. */
+/* Wait until nothing is in progress on the communicator. listen: also stop waiting when another
+** rank gives up. */
 mgrid_outcome mgrid_nccl_wait(nccl_backend *n, const nccl_comm *c, double seconds, bool listen,
                               const char *call, const char *name, mgrid_error *err);
 /* Wait until nothing is in progress on the communicator, at most until the time `until`. Only the
@@ -190,13 +195,13 @@ mgrid_status mgrid_nccl_finish(nccl_backend *n, const mgrid_comm_spec *spec, ncc
                                mgrid_error *err);
 /* Add a communicator to the backend's list. Its memory counts against the budget. */
 void mgrid_nccl_keep(nccl_backend *n, nccl_comm *made);
-/* Find a communicator in the list. NULL: the carrier made it. */
+/* Find a communicator in the list. NULL: it is not there, because the carrier made it. */
 nccl_comm *mgrid_nccl_find(nccl_backend *n, const void *native);
 /* Remove a communicator from the list, and free it. */
 void mgrid_nccl_forget(nccl_backend *n, nccl_comm *c);
 /* Take over a communicator from the list of another backend. */
 void mgrid_nccl_adopt(mgrid_backend *b, mgrid_backend *from, void *native);
-/* Note that ranks of a communicator are lost, so that it is aborted when it ends. */
+/* Note that members of a communicator are lost, so that it is aborted at its end. */
 void mgrid_nccl_lose(mgrid_backend *b, void *native);
 
 /* Refuse windows and device communicators that this NCCL does not have. */
@@ -224,8 +229,8 @@ mgrid_status mgrid_nccl_held(mgrid_backend *b, size_t n, void **native, mgrid_he
 
 void mgrid_nccl_destroy(mgrid_backend *b, size_t n, void **native);
 void mgrid_nccl_abort(mgrid_backend *b, size_t n, void **native);
-/* Abort communicators, all in one call, within NCCL_END_SECONDS. Leave those behind that do not
-** end, with a line in the host's log. Afterwards their `comm` is NULL. */
+/* Abort communicators, all in one call, within NCCL_END_SECONDS. If the call does not end, leave it
+** behind, with a line in the host's log. In any case `comm` of each becomes NULL. */
 void mgrid_nccl_abort_all(nccl_backend *n, size_t count, nccl_comm **comm);
 /* Abort a communicator that is not in the list, and free it. */
 void mgrid_nccl_abort_one(nccl_backend *n, nccl_comm *made);
@@ -236,23 +241,24 @@ mgrid_status mgrid_nccl_revoke(mgrid_backend *b, size_t n, void **native, mgrid_
 mgrid_outcome mgrid_nccl_create(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec,
                                 void **native, mgrid_error *err);
 /* Create one communicator; only the ranks of spec exchange messages. *made is not in the list yet.
-** A rank that fails must notify the others. */
+** After a failure the caller must notify the others. */
 mgrid_outcome mgrid_nccl_create_one(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm **made,
                                     mgrid_error *err);
 /* Call ncclCommShrink. *made is not in the list yet. After a failure *made may be an unfinished
-** communicator. NCCL writes to that when `from` is aborted, even if it was freed
-** (NVIDIA/nccl#2373), so abort both in one call. */
+** communicator. An abort of `from` writes to *made, even if that was freed (NVIDIA/nccl#2373), so
+** abort both in one call. */
 mgrid_outcome mgrid_nccl_derive(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *from,
                                 int nlost, const int *lost, nccl_comm **made, mgrid_error *err);
 
 /* The header of a message between members. It says to which call the message belongs. */
 typedef struct nccl_header {
-  uint64_t epoch;   /* of the creation */
-  uint32_t attempt; /* to create a communicator again after a loss (nccl_recover.c); else 0 */
-  uint32_t round;   /* of the vote; 0: the message has unique ids */
+  uint64_t epoch; /* of the creation */
+  /* number of the attempt to make a communicator after a loss (nccl_recover.c); else 0 */
+  uint32_t attempt;
+  uint32_t round; /* of the vote; 0: the message has unique ids */
 } nccl_header;
 nccl_header mgrid_nccl_header(const nccl_backend *n, uint32_t round);
-/* Receive a message with this header. Drop messages that earlier calls have left, after a
+/* Receive a message with this header. Drop messages that earlier calls have left after their
 ** failure. */
 mgrid_outcome mgrid_nccl_receive(nccl_backend *n, int64_t from, int tag, nccl_header expected,
                                  void *data, size_t bytes, double seconds, mgrid_error *err);
@@ -280,8 +286,8 @@ mgrid_status mgrid_nccl_copy(mgrid_backend *b, const mgrid_descriptor *kind, voi
 mgrid_outcome mgrid_nccl_collective(mgrid_backend *b, const mgrid_comm_spec *spec, void *native,
                                     const mgrid_work *w, mgrid_error *err);
 /* Make a call on a communicator, and wait until it is in its stream. `job` is malloc'ed, and freed
-** here. *stuck: the thread that made the call has not returned, so the communicator must not be
-** used again. */
+** here. *stuck: the call has not returned in its thread, so `job` is not freed, and the
+** communicator must not be used again. */
 mgrid_outcome mgrid_nccl_call(nccl_backend *n, const nccl_comm *c,
                               ncclResult_t (*call)(const nccl_library *, void *), void *job,
                               const char *what, const char *name, bool *stuck, mgrid_error *err);

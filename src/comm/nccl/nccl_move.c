@@ -135,8 +135,8 @@ static void *move_memory(mgrid_backend *b, size_t bytes, mgrid_error *err) {
 
 /* ------------------------------------------------------------------ copies */
 
-/* Copy the rows of one plane. CUDA accepts no pitch of 2 GiB or more; such rows are copied one by
-** one. */
+/* Copy the rows of one plane. CUDA accepts no pitch of 2 GiB or more; rows with such a stride are
+** copied one by one. */
 static cudaError_t copy_plane(nccl_backend *n, const mgrid_slab *s, int64_t plane) {
   char *apart = s->apart + plane * s->plane_stride, *packed = s->packed + plane * s->count * s->row;
   char *to = s->pack ? packed : apart, *from = s->pack ? apart : packed;
@@ -182,7 +182,7 @@ static mgrid_outcome move_copied(mgrid_backend *b, mgrid_error *err) {
 
 /* ---------------------------------------------------------------- messages */
 
-/* Two groups may be on their way; each has half of n->move.slot. */
+/* Two NCCL groups may be on their way; each has half of n->move.slot. */
 static mgrid_status move_prepare(mgrid_backend *b, size_t slots, mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
   int *more = realloc(n->move.slot, (slots + 2) * sizeof *more); /* at least 2 * half */

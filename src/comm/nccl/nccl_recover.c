@@ -2,7 +2,7 @@
 **
 ** nccl_recover.c - the communicator of a group that lost members, or gets new members. The members
 ** vote, by messages among themselves with deadlines, whether the new communicator can be made from
-** the old one. Only if all of them can do so, they do; else it is made from a fresh id.
+** the old one. If all members can do so, they make it from the old one; else from a fresh id.
 */
 #include "comm/nccl/nccl.h"
 
@@ -18,9 +18,9 @@ typedef struct ballot {
 
 /* Find the minimum of the numbers of all members, by messages up a binomial tree to the first
 ** member, and down again. The tree is that of the unique ids (create.c). A member may come two
-** deadlines later than another, because it may have waited in two calls before; in a call over all
-** ranks, which have met, one deadline later. Votes of one creation have different rounds. whom: the
-** members, as the error names them. */
+** deadlines later than another, because it may have waited in two calls before. In a call over all
+** ranks, which have met, it comes at most one deadline later. Votes of one creation have different
+** rounds. whom: what the error calls the members. */
 static mgrid_outcome least_of(nccl_backend *n, const mgrid_comm_spec *spec, uint32_t round,
                               uint64_t mine, uint64_t *least, const char *whom, mgrid_error *err) {
   int64_t at = spec->position, low = at & -at, step;
@@ -80,7 +80,7 @@ static void end_phase(nccl_backend *n) {
   n->carry->phase(n->carrier, 2 * n->base.epoch + 1);
 }
 
-/* Vote on whether all remaining members say yes. */
+/* Vote: *all is true if all remaining members pass true. */
 static mgrid_outcome vote(nccl_backend *n, const mgrid_comm_spec *spec, uint32_t round, bool mine,
                           bool *all, mgrid_error *err) {
   uint64_t least = 0;
@@ -115,8 +115,8 @@ static const char *why_not_shrink(nccl_backend *n, const mgrid_comm_spec *spec, 
 }
 
 /* Agree on whether all members can begin. mine: the outcome of this rank so far. Nobody waits
-** inside NCCL yet, so a rank that has failed need not send notices. It votes no instead, because a
-** member that is not in this phase yet would ignore a notice. */
+** inside NCCL yet, so a rank that has failed need not send notices. Its vote tells the others,
+** because a member that is not in this phase yet would ignore a notice. */
 static mgrid_outcome all_begin(nccl_backend *n, const mgrid_comm_spec *spec, uint32_t round,
                                mgrid_outcome mine, mgrid_error *err) {
   uint64_t first = 0;
@@ -133,8 +133,8 @@ static mgrid_outcome all_begin(nccl_backend *n, const mgrid_comm_spec *spec, uin
 }
 
 /* Agree on whether all members have made the communicator, *made. If not, abort it on all of them,
-** together with `old`, from which it was shrunk. mine: the outcome on this rank; after a failure it
-** notifies the others, which wait for its vote. */
+** together with `old`, from which it was shrunk. mine: the outcome on this rank; after a failure
+** this rank notifies the others, which wait for its vote. */
 static mgrid_outcome recover_vote_on(nccl_backend *n, const mgrid_comm_spec *spec, uint32_t round,
                                      mgrid_outcome mine, nccl_comm *old, nccl_comm **made,
                                      mgrid_error *err) {
@@ -151,9 +151,9 @@ static mgrid_outcome recover_vote_on(nccl_backend *n, const mgrid_comm_spec *spe
 }
 
 /* Call ncclCommShrink if all members can. If a member cannot, or if the call fails, make nothing,
-** and put the reason into *why. hinders: why this rank cannot, or NULL. A notice may overtake the
-** first vote, if another member knew the result earlier and its ncclCommShrink failed. So a member
-** that gives up in either vote does the same as the others: it goes on without a shrunk
+** and put the reason into *why. hinders: why this rank cannot; NULL: it can. A notice may overtake
+** the first vote, if another member knew the result earlier and its ncclCommShrink failed. So a
+** member that gives up in either vote does the same as the others: it goes on without a shrunk
 ** communicator. */
 static void try_shrink(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *old, int nlost,
                        const int *lost, const char *hinders, nccl_comm **made, mgrid_text *why) {
@@ -208,8 +208,8 @@ mgrid_outcome mgrid_nccl_shrink(mgrid_backend *b, const mgrid_comm_spec *spec, v
   return s;
 }
 
-/* Shrink a communicator of an older backend, but only once: NCCL computes the number of the new
-** communicator from the old one alone, so a second attempt would get the same number. */
+/* Shrink a communicator of an older backend, but only once: NCCL computes the id of the new
+** communicator from the old one alone, so a second attempt would get the same id. */
 static void remake_one(nccl_backend *n, const mgrid_comm_spec *spec, mgrid_origin *o,
                        const char *hinders, nccl_comm **made) {
   enum { REMAKES = 1 << 28 }; /* higher than any attempt of mgrid_nccl_shrink */
@@ -258,7 +258,8 @@ enum { ROUND_VOTE = 5, ROUND_ID };
 
 /* ------------------------------------------------------------------------ the vote */
 
-/* Write why this rank can only create the communicator again. "": it can grow or keep it. */
+/* Write why this rank can only create the communicator again. If it can grow or keep it, leave
+** `why` as it is (""). */
 static void why_not_grow(nccl_backend *n, const mgrid_comm_spec *spec, const mgrid_origin *o,
                          char why[96]) {
   const nccl_comm *old = o->native;
@@ -346,7 +347,7 @@ static mgrid_outcome pass_id(nccl_backend *n, const mgrid_comm_spec *spec, grow_
                              mgrid_error *err) {
   parcel p = { mgrid_nccl_header(n, ROUND_ID), j->id }, *got;
   double seconds = mgrid_nccl_patience(n, spec);
-  size_t bytes = mgrid_nccl_message(n, spec); /* more than a parcel has */
+  size_t bytes = mgrid_nccl_message(n, spec); /* not less than a parcel has */
   int had = 0;
   mgrid_outcome s = MGRID_OK;
 

@@ -59,7 +59,7 @@ void mgrid_nccl_tell_world(nccl_backend *n) {
 /* ========================================================== calls that block */
 
 /* A call that blocks runs in a thread, and the caller waits for the thread. If the call does not
-** end by its deadline, nothing can end it: its memory is never freed, and the thread is left
+** end by its deadline, nothing can end it: its memory is never freed, and its thread is left
 ** behind. */
 
 enum { RUNS, DONE, LEFT };
@@ -71,7 +71,7 @@ typedef struct watch {
   ncclResult_t (*call)(const nccl_library *lib, void *ud);
   void *ud;
   ncclResult_t result;
-  /* the thread sets DONE, the waiting rank sets LEFT; the later of the two frees this */
+  /* the thread sets DONE, the waiting caller sets LEFT; the later of the two frees this struct */
   atomic_int state;
 } watch;
 
@@ -118,7 +118,7 @@ mgrid_outcome mgrid_nccl_watch(nccl_backend *n, double seconds, bool listen,
   mgrid_outcome outcome =
       mgrid_wait(has_returned, &x, mgrid_now() + seconds, listen ? n->carrier : NULL, &who);
   x.n = NULL;
-  /* if the call is about to return, do not leave it behind */
+  /* the call may be about to return: then do not leave it behind */
   if (outcome == MGRID_GAVE_UP || outcome == MGRID_LOST_RANK)
     mgrid_wait(has_returned, &x, mgrid_now() + GRACE_SECONDS, NULL, NULL);
   if (outcome != MGRID_OK) pthread_detach(thread);
@@ -169,7 +169,7 @@ mgrid_outcome mgrid_nccl_whose(nccl_backend *n, mgrid_outcome s) {
 ** backend, so it reads them itself. */
 
 /* The variables that override a field of ncclConfig_t (envConfigOverride in NCCL's init.cc), and
-** NCCL's name of this node. */
+** NCCL_HOSTID, NCCL's name of this node. */
 static const char *const overriding[] = {
   "NCCL_COMM_BLOCKING",
   "NCCL_MAX_CTAS",
@@ -247,8 +247,8 @@ static int64_t open_now(void) {
   return n > 3 ? n - 3 : 0; /* do not count ".", ".." and the open folder itself */
 }
 
-/* Return how many files these communicators may open. On several nodes, a group may be spread over
-** them; and NCCL takes ranks that share a GPU for ranks of different nodes. */
+/* Return how many files these communicators may open. A group may be spread over several nodes; and
+** NCCL takes ranks that share a GPU for ranks of different nodes. */
 static int64_t needed_by(const nccl_backend *m, size_t n, const mgrid_comm_spec *spec) {
   bool spread = m->options.share_gpu || m->local_size < m->base.world;
   int64_t files = 0;
@@ -313,8 +313,8 @@ mgrid_status mgrid_nccl_choose_gpu(nccl_backend *n, mgrid_error *err) {
 typedef struct gpu_use { /* the GPU of one rank */
   uint64_t node;
   char bus[32];
-  /* share: ranks may share it. chosen: the library chose it, by the index of the rank on its node.
-  ** Not bool, because other ranks may send any byte */
+  /* share: ranks may share the GPU. chosen: the library chose it, by the index of the rank on its
+  ** node. Not bool, because other ranks may send any byte */
   uint8_t share, chosen;
 } gpu_use;
 
@@ -351,7 +351,7 @@ static mgrid_status process_refuse(const nccl_backend *n, const gpu_use *mine, i
 
 /* NCCL refuses two ranks of one node on one GPU. So let NCCL take ranks that share a GPU for ranks
 ** of different nodes, by its variable NCCL_HOSTID. nth: the index of this rank among the ranks on
-** its GPU. For NCCL all ranks of a node with the same nth stay on one node, and use NVLink among
+** its GPU. Ranks of a node with the same nth stay on one node for NCCL, and use NVLink among
 ** themselves. */
 static void set_host_id(uint64_t node, int64_t nth) {
   char host_id[64];
@@ -365,7 +365,7 @@ mgrid_status mgrid_nccl_check_sharing(nccl_backend *n, mgrid_error *err) {
   mgrid_error own = MGRID_ERROR_INIT;
   mgrid_status found = all ? find_use(n, &mine, &own) : mgrid_oom(&own);
   mgrid_status s = mgrid_verdict(n->carrier, found, &own, err);
-  int64_t nth = 0; /* as set_host_id has it */
+  int64_t nth = 0; /* the argument `nth` of set_host_id */
 
   if (!s) s = n->carrier->ops->allgather(n->carrier, &mine, all, sizeof mine, err);
   for (int64_t r = 0; r < n->base.world && !s; r++) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** losses.c - plan:lose{ ranks = { 5, 13 } } and plan:losses() for hosts, whose results are tables.
-** Also plan:holders(...) and plan:together(...), which find the copies of a tensor's parts.
+** losses.c - for hosts: plan:lose{ ranks = { 5, 13 } }, whose result is a table (a Loss), and
+** plan:losses(), whose result is an object with the methods lose and sums. Also plan:holders(...)
+** and plan:together(...), which find the copies of a tensor's parts.
 */
 #include "recipe/runtime.h"
 #include "recipe/values.h"
@@ -10,7 +11,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* the box of the C object; the Loss itself is a table, whose __tostring has the box */
+/* the box of the C object; the Loss itself is a table, whose __tostring has the box as an
+** upvalue */
 #define LOSS   "moongrid.Loss"
 #define LOSSES "moongrid.Losses" /* its user value is the Recipe */
 
@@ -29,8 +31,9 @@ const char **mgrid_lua_push_changed(lua_State *L, const mgrid_content *c, size_t
   return args;
 }
 
-/* Push and return the arguments with which the Plan at 1 was made, or if these are not known, its
-** parameters that differ from their defaults. *file: the file of parameters, or NULL. */
+/* Push and return an array of the arguments with which the Plan at 1 was made, or if these are not
+** known, of its parameters that differ from their defaults. *file: the file of parameters, or
+** NULL. */
 static const char **push_given(lua_State *L, const mgrid_plan *p, size_t *n, const char **file) {
   *file = NULL;
   if (lua_getiuservalue(L, 1, 2) != LUA_TTABLE) return mgrid_lua_push_changed(L, &p->content, n);
@@ -117,7 +120,7 @@ int mgrid_lua_push_loss(lua_State *L, int box, int plan) {
 
 static void free_losses(void *box) { mgrid_losses_free(*(mgrid_losses **)box); }
 
-/* Push the Losses of the Plan at 1, which must be made by a Recipe. `how` is the answer to every
+/* Push the Losses of the Plan at 1. A Recipe must have made the Plan. `how` is the answer to every
 ** loss, or NULL. */
 static void push_losses(lua_State *L, const char *how) {
   mgrid_losses_options o = MGRID_LOSSES_OPTIONS_INIT;
@@ -139,7 +142,7 @@ static void push_losses(lua_State *L, const char *how) {
   if (!*box) mgrid_lua_raise_loss(L, &e);
 }
 
-/* Decide about the loss of these ranks, by the Losses at i. */
+/* Decide about the loss of these ranks, by the Losses at i, and push the Loss. */
 static int push_loss_of(lua_State *L, int i, size_t n, const int64_t *ranks) {
   mgrid_error e = MGRID_ERROR_INIT;
   mgrid_loss **box = mgrid_lua_new_loss(L);
@@ -217,8 +220,9 @@ static int losses_sums(lua_State *L) {
   return 1;
 }
 
-/* plan:together(tensor, family) -> group, rank | nil: a group of the family that has all copies of a
-** part, and the first holder of this part */
+/* plan:together(tensor, family) -> group, rank: a group of the family that has all copies of a
+** part, and the first holder of this part. Return nil if no group has, or if the tensor has no
+** copies */
 int mgrid_lua_plan_together(lua_State *L) {
   mgrid_plan *p = mgrid_lua_check_plan(L, 1);
   mgrid_error e = MGRID_ERROR_INIT;
@@ -248,7 +252,8 @@ int mgrid_lua_plan_together(lua_State *L) {
   return lua_pushnil(L), 1;
 }
 
-/* plan:holders(tensor, rank) -> the ranks that hold the same part as this one | nil */
+/* plan:holders(tensor, rank) -> list of the ranks that hold the same part as `rank`, including
+** `rank`; nil if it holds no part */
 int mgrid_lua_plan_holders(lua_State *L) {
   mgrid_plan *p = mgrid_lua_check_plan(L, 1);
   const mgrid_tensor *t = mgrid_plan_tensor(p, luaL_checkstring(L, 2));

@@ -34,8 +34,8 @@ static MGRID_APART bool recover(mgrid_runtime *rt, mgrid_state *s, size_t nargs,
   return done;
 }
 
-/* Read { how, name, timeout, lost, job, nccl_shrink } at 2, and return `how`. The values stay on the
-** stack. *job: the index of the Job there. */
+/* Read { how, name, timeout, lost, job, nccl_shrink } at 2, and return `how`. The values stay on
+** the stack. *job: the stack index of the Job, unchanged if none is given. */
 static const char *recover_read_options(lua_State *L, mgrid_recover_options *o, int *job) {
   static const char *const known[] = { "how", "job", "lost", "name", "nccl_shrink", "timeout" };
 

@@ -28,8 +28,8 @@ static MGRID_APART int spares_raise_at(lua_State *L, const char *where, mgrid_st
   return lua_error(L);
 }
 
-/* Return the integer in a field of the table at i; `usual` if the field is nil, and -1 if it has
-** another value. */
+/* Return the integer in a field of the table at i; `usual` if the field is nil, and -1 if its value
+** is not an integer. */
 static int64_t spares_count_of(lua_State *L, int i, const char *name, int64_t usual) {
   int type = lua_getfield(L, i, name);
   int64_t n = type == LUA_TNIL ? usual : lua_isinteger(L, -1) ? lua_tointeger(L, -1) : -1;
@@ -60,7 +60,8 @@ static MGRID_APART mgrid_spares *last(int64_t world, int64_t n, mgrid_error *e) 
   return mgrid_spares_new(world, n, list, e);
 }
 
-/* Make the spares of the field's value, on the top. NULL: there are none. `where` starts messages. */
+/* Make the spares from the value of the field, which is at the top of the stack. NULL: there are
+** none. Messages begin with `where`. */
 static MGRID_APART mgrid_spares *spares_read_field(lua_State *L, int64_t world, const char *where) {
   static const char expected[] =
       "spares is a number of ranks, 2, or so many in each domain of the machine, "
@@ -111,7 +112,7 @@ static MGRID_APART mgrid_spares *spares_read_field(lua_State *L, int64_t world, 
   return x;
 }
 
-/* Make the World of all ranks that are not spares. */
+/* Make the order of all ranks that are not spares. */
 static MGRID_APART mgrid_family *others(const mgrid_spares *x, mgrid_error *e) {
   int64_t n = 0, group, position;
   int32_t *list = mgrid_realloc(NULL, NULL, 0, (size_t)x->world * sizeof *list);

@@ -18,8 +18,8 @@ int mgrid_lua_plan_together(lua_State *L);
 int mgrid_lua_plan_holders(lua_State *L);
 void mgrid_lua_open_losses(lua_State *L);
 
-/* Push and return an array of the parameters of a plan that differ from their defaults, "tp=2". *n:
-** their number. */
+/* Push and return an array of the parameters of a plan that differ from their defaults, each as
+** "tp=2". *n: how many there are. */
 const char **mgrid_lua_push_changed(lua_State *L, const mgrid_content *c, size_t *n);
 /* Push the list of ranks at i as an array. `call` and `name` are for messages. */
 int64_t *mgrid_lua_push_lost(lua_State *L, int i, const char *call, const char *name, size_t *n);
@@ -27,7 +27,7 @@ int64_t *mgrid_lua_push_lost(lua_State *L, int i, const char *call, const char *
 mgrid_loss **mgrid_lua_new_loss(lua_State *L);
 /* Push the Loss of the box at `box`, and put its next plan into the empty Plan at `plan`. */
 int mgrid_lua_push_loss(lua_State *L, int box, int plan);
-/* Raise an error that already names a file and line, as it is. */
+/* Raise an error. If it names a file and line already, add no other position. */
 int mgrid_lua_raise_loss(lua_State *L, const mgrid_error *e);
 
 extern const luaL_Reg mgrid_lua_survive_state[]; /* methods of State: recover_words.c */
