@@ -20,9 +20,9 @@
 /* The header of a box. */
 struct mgrid_lua_held {
   mgrid_lua_held *prev, *next;
-  mgrid_lua_budget *budget; /* NULL: it belongs to a host's Lua state */
+  mgrid_lua_budget *budget; /* of the Lua state; NULL: the Lua state is a host's */
   void (*release)(void *box);
-  size_t bytes; /* counted for the object and this header */
+  size_t bytes; /* counted as memory of the recipe */
 };
 
 static void *bind_box_of(mgrid_lua_held *h) { return h + 1; }
@@ -50,8 +50,8 @@ void *mgrid_lua_new_box(lua_State *L, size_t size, int values, const char *class
   mgrid_lua_held **owner = lua_newuserdatauv(L, sizeof *owner, values), *h;
   *owner = NULL;
   luaL_setmetatable(L, class);
-  /* Ask for some more than needed, so that the collection of garbage runs here, with finalizers. A
-  ** collection by Lua's allocator, when memory runs out, calls none. */
+  /* Ask for more than needed, so that garbage is collected here, with finalizers. When memory runs
+  ** out in the allocator, Lua collects garbage without calling finalizers. */
   if (b && !mgrid_budget_has(b, bytes + b->limits.memory / 64)) mgrid_budget_refuse(L, b);
   if (!(h = mgrid_zeroed(NULL, bytes))) mgrid_lua_oom(L);
   *h = (mgrid_lua_held){ NULL, b ? b->held : NULL, b, release, bytes };
@@ -228,7 +228,7 @@ void mgrid_lua_check_keys(lua_State *L, int i, const char *what, const char *con
     if (at % SOME == 0) mgrid_lua_charge(L, 4 * SOME);
     if (list && lua_isinteger(L, -1)) continue;
     if (lua_type(L, -1) != LUA_TSTRING)
-      mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%ss are by name; a key is a %s", what,
+      mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "each %s needs a name as its key, not a %s", what,
                          luaL_typename(L, -1));
     const char *key = lua_tostring(L, -1);
     bool found = false;
@@ -643,8 +643,8 @@ static int hints_nearest(lua_State *L) {
   return 1;
 }
 
-/* its address: the registry key of the table that hints.lua returns; it is loaded when it is first
-** asked */
+/* its address: the registry key of the table that hints.lua returns; the file is loaded at the
+** first question */
 static const char hints_key = 'h';
 
 void mgrid_lua_hint(lua_State *L, const char *question, int given, int answers) {

@@ -25,8 +25,8 @@ static void look_after(mgrid_lua_budget *b, int step) {
   lua_sethook(b->L, budget_hook, LUA_MASKCOUNT, step);
 }
 
-/* Return whether a block of more than SMALL bytes is allowed. For a text, check its own limit, and
-** charge for making it. */
+/* Return whether a block of more than SMALL bytes is allowed. If the block is a text, check the
+** limit MGRID_TEXT_MAX, and charge for making the text. */
 static bool may_have(mgrid_lua_budget *b, bool text, size_t old, size_t nsize) {
   b->long_text = text && nsize > MGRID_TEXT_MAX + 64; /* plus Lua's own header */
   if (text) mgrid_spend(&b->work, (int64_t)(nsize / 16));
@@ -160,7 +160,8 @@ bool mgrid_budget_spend(mgrid_lua_budget *b, int64_t work) {
   return false;
 }
 
-/* Raise the verdict. The first time, put its position before it, which then stays. */
+/* Raise the verdict. The first time, put the position in the recipe before the verdict, so that all
+** later errors show this position. */
 static void raise_verdict(lua_State *L, mgrid_lua_budget *b) {
   if (!b->placed && !b->no_memory) {
     char text[sizeof b->verdict];
@@ -277,9 +278,9 @@ static bool is_noted(const mgrid_lua_budget *b, const char *message, size_t leng
          && XXH3_64bits(message + length - b->length, b->length) == b->text;
 }
 
-/* Between two calls, collect garbage if the memory in use has doubled since the last time. If
-** instead a call reached the limit, Lua would collect without finalizers, and keep the objects that
-** wait for them. */
+/* Between two calls, collect garbage if the memory in use is an eighth of the limit or more, and
+** has doubled since the last time. If instead a call reached the limit, Lua would collect without
+** finalizers, and keep the objects that wait for them. */
 static void tidy(lua_State *L, mgrid_lua_budget *b) {
   if (b->used < b->limits.memory / 8 || b->used / 2 < b->swept) return;
   lua_gc(L, LUA_GCCOLLECT, 0);
@@ -331,8 +332,8 @@ static const char no_level[] = "C stack overflow"; /* Lua's own words */
 
 bool mgrid_budget_no_level(lua_State *L) { return ends(L, no_level) || ends(L, MGRID_NO_LEVEL); }
 
-/* Push what kind of call raised the error, such as "method", and then the name and value of each
-** table among the first local variables of the called function. */
+/* Push how the function that raised the error was called, such as "method". Then push the name and
+** value of each table among the first local variables of this function. */
 static void push_call(lua_State *L) {
   enum { LOCALS = 4 };
   lua_Debug ar;
@@ -405,7 +406,7 @@ mgrid_status mgrid_budget_verdict(lua_State *L, const mgrid_lua_budget *b, int r
     int kind = b->status / 100;
     if (!b->over && is_noted(b, message, length)) {
       source = b->source;
-      /* other kinds, such as MGRID_USAGE, would blame the host for a call that the recipe made */
+      /* a status such as MGRID_USAGE would blame the host for a call that the recipe made */
       if (kind == 1 || kind == 3) s = b->status;
     }
     mgrid_shown(shown, sizeof shown, message, length);

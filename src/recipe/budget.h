@@ -2,7 +2,7 @@
 **
 ** budget.h - limits on the memory, instructions and time of a recipe. A budget is the `ud` of the
 ** allocator of its Lua state. Every rank counts the same instructions, but checks the count at
-** other moments, and the clock may stop a single rank. A pcall in the recipe does not help: once a
+** other moments, and the clock may stop a single rank. A recipe cannot go on by pcall: once a
 ** budget is exhausted, every further instruction raises again. Memory is the Lua heap and the
 ** contents of userdata (bind.c).
 */
@@ -40,11 +40,13 @@ typedef struct mgrid_lua_budget {
 } mgrid_lua_budget;
 
 void *mgrid_budget_alloc(void *budget, void *ptr, size_t osize, size_t nsize); /* a lua_Alloc */
-/* Start counting for a protected call, which may take this many seconds, less those spent. */
+/* Start counting for a protected call. It may take `seconds` of processor time, of which `spent`
+** are used already. */
 void mgrid_budget_start(lua_State *L, mgrid_lua_budget *b, double seconds, double spent);
 /* Stop counting when the call has returned. */
 void mgrid_budget_stop(mgrid_lua_budget *b);
-/* After mgrid_budget_stop, count the work of reading the call's result, in its remaining time. */
+/* After mgrid_budget_stop, count again, for the work of reading the call's result. This takes from
+** the time that the call has left. */
 void mgrid_budget_go_on(mgrid_lua_budget *b);
 /* Return the error if reading the result has exhausted the budget. */
 mgrid_status mgrid_budget_after(const mgrid_lua_budget *b, mgrid_error *err);
@@ -55,7 +57,8 @@ bool mgrid_budget_spend(mgrid_lua_budget *b, int64_t work);
 mgrid_budget *mgrid_lua_work(lua_State *L);
 /* Return the budget of a Lua state. NULL: the state is a host's. */
 mgrid_lua_budget *mgrid_budget_of(lua_State *L);
-/* Return whether so many more bytes are available, if necessary after a garbage collection. */
+/* Return whether the recipe may take so many more bytes, if necessary after a garbage
+** collection. */
 bool mgrid_budget_has(mgrid_lua_budget *b, size_t bytes);
 /* Record that the memory of the recipe ran out, and raise that. */
 int mgrid_budget_refuse(lua_State *L, mgrid_lua_budget *b);
@@ -63,7 +66,7 @@ void mgrid_budget_lack(mgrid_lua_budget *b); /* record it without raising */
 /* After lua_close, release the C objects whose finalizers Lua has skipped. */
 void mgrid_budget_release(mgrid_lua_budget *b);
 /* Record the file that the host has named: its name in Lua, which is without its folder; the path
-** that the host has given; the folder of this path, with the slash. lines.c */
+** that the host has given; the folder of the file, with a slash at its end. lines.c */
 void mgrid_budget_home(lua_State *L, const char *name, const char *path, const char *folder);
 /* Record that the recipe lies in no folder. */
 void mgrid_budget_no_home(lua_State *L);
@@ -77,16 +80,18 @@ void mgrid_budget_path(lua_State *L, const char *name, size_t len, char *path, s
 ** knows the file, and return the length of "file". Else return 0. This needs no memory. */
 enum { MGRID_PLACE_MAX = 200 };
 size_t mgrid_budget_place(lua_State *L, const char *text, char path[MGRID_PLACE_MAX], int *line);
-/* Fill err->file and err->line from the message, and put the host's path into the message. This
-** needs no memory. */
+/* If the message starts with a position, fill err->file and err->line from it, and put the host's
+** path into the message. This needs no memory. */
 void mgrid_budget_position(lua_State *L, mgrid_error *err);
-/* Note an error about the text of a recipe, and the lines that the host sees below its message. */
+/* Note an error about the text of a recipe, and the lines that the host sees below the message: the
+** line of the recipe, and a caret. */
 void mgrid_budget_quote(lua_State *L, const char *message, const char *source);
 /* The error of a recipe whose brackets, blocks, or calls between C and Lua nest too deeply. Lua
 ** counts these levels, so the limit is the same in every process. */
 #define MGRID_NO_LEVEL \
-  "the recipe nests too deep: brackets, blocks, .. in a row and functions called back have 200 " \
-  "levels"
+  "the recipe nests too deep: brackets, blocks, .. in a row, and calls through pcall, map and " \
+  "the " \
+  "like have at most 200 levels"
 /* Return whether the error on the top is this one, in Lua's words or ours. */
 bool mgrid_budget_no_level(lua_State *L);
 /* Return the status of a call for which lua_pcall returned `rc`, and fill *err. The error of Lua is

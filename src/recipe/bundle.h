@@ -36,7 +36,7 @@ extern const char *const mgrid_bundled_names[];
 
 /* Return the chunk with this name from a list. NULL: there is none. bind.c */
 const mgrid_chunk *mgrid_bundle_find(const mgrid_chunk *list, const char *name);
-/* Push the chunk as a function, as luaL_loadbuffer does. */
+/* Push the chunk as a function, or an error. Return a status of Lua, as luaL_loadbuffer does. */
 int mgrid_bundle_load(lua_State *L, const mgrid_chunk *c);
 /* Push lua/prelude/NAME.lua as a function, or raise. */
 void mgrid_bundle_push(lua_State *L, const char *name);

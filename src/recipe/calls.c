@@ -96,7 +96,7 @@ static mgrid_status add_strings(json_t *given, size_t n, const char *const *args
     const char *eq = args[i] ? strchr(args[i], '=') : NULL;
     char name[128];
     if (!args[i]) {
-      s = mgrid_fail(err, MGRID_USAGE, "argument %zu of %zu is NULL", i, n);
+      s = mgrid_fail(err, MGRID_USAGE, "argument %zu of %zu is NULL", i + 1, n);
       break;
     }
     if (!eq || eq == args[i] || (size_t)(eq - args[i]) >= sizeof name) {
@@ -143,13 +143,14 @@ static int run_file(lua_State *L) {
   f->values = lua_istable(L, -1) ? mgrid_json_of(L, -1) : NULL;
   if (!f->values) mgrid_lua_charge(L, 0); /* raises if the budget is the reason */
   if (!json_is_object(f->values) && !(json_is_array(f->values) && json_array_size(f->values) == 0))
-    return mgrid_lua_raise(L, "%s: a file of parameters returns a table of plain values by name",
-                           f->path);
+    return mgrid_lua_raise(
+        L, "%s: a file of parameters returns a table such as { tp = 2 }, with plain values",
+        f->path);
   return 0;
 }
 
-/* Return whether a text is Lua, and not JSON or YAML: it starts with a comment, or with a word that
-** cannot be the first name of a table of values. */
+/* Return whether a text is Lua, and not JSON or YAML: it is empty, or starts with a comment of Lua
+** or with `return` or `local`, if this word is not a key of YAML. */
 static bool is_lua(const char *text) {
   text += strspn(text, " \t\r\n");
   if (strncmp(text, "---", 3) == 0) return text[3] == '-'; /* "---" begins a document of YAML */
@@ -160,8 +161,8 @@ static bool is_lua(const char *text) {
          && text[word + strspn(text + word, " ")] != ':';
 }
 
-/* Return whether a file is JSON or YAML rather than Lua. The ending of its name decides, or without
-** a known one its text. */
+/* Return whether a file is JSON or YAML rather than Lua. The ending of its name decides; if the
+** ending is not known, the text decides. */
 static bool is_table(const char *path, mgrid_status *s, mgrid_error *err) {
   const char *dot = strrchr(path, '.');
   if (dot && (strcmp(dot, ".json") == 0 || strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0))
@@ -322,7 +323,8 @@ typedef struct new_setting {
   const mgrid_given *value;
 } new_setting;
 
-/* Keep the value at i under this name; nil removes the setting. False: out of memory. */
+/* Keep the value at i under this name; nil removes the setting. False: memory or the budget is
+** exhausted. */
 static bool settings_keep(lua_State *L, int i, mgrid_state *s, const char *name) {
   if (!s->settings && !(s->settings = json_object())) return false;
   if (!lua_isnil(L, i)) return json_object_set_new(s->settings, name, mgrid_json_of(L, i)) == 0;
@@ -530,8 +532,8 @@ mgrid_status mgrid_script_reload(const mgrid_runtime *rt, mgrid_state *s, const 
   }
   mgrid_struct_write(change, &what, sizeof what);
   mgrid_log(&rt->budget.hooks, MGRID_LOG_INFO,
-            "recipe %s is taken anew: %" PRId64 " communicators kept, %" PRId64 " created, %" PRId64
-            " to go",
+            "recipe %s is loaded again: %" PRId64 " communicators kept, %" PRId64
+            " created, %" PRId64 " dropped",
             fresh->recipe, what.kept, what.created, what.dropped);
   state->runtime = fresh;
   *new_s = state;
@@ -544,7 +546,7 @@ mgrid_status mgrid_script_reload(const mgrid_runtime *rt, mgrid_state *s, const 
 */
 
 typedef struct typed {
-  const char *what, *text; /* the function of the prelude, and its argument */
+  const char *what, *text; /* the name of a function of the prelude; its argument */
   size_t len;
 } typed;
 

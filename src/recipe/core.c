@@ -14,8 +14,9 @@
 
 static int core_raise(lua_State *L) { return mgrid_lua_raise(L, "%s", luaL_checkstring(L, 1)); }
 
-/* raise_at(where, message [, the text of its status, such as "bad value"]). Without it, a message
-** that ends with the last error has the status of that error */
+/* raise_at(where, message [, the text of its status, such as "bad value"]). Without the third
+** argument the error has the status of the error that C raised last, if the message ends with that
+** error's text */
 static int core_raise_at(lua_State *L) {
   static const mgrid_status kinds[] = { MGRID_BAD_VALUE, MGRID_UNKNOWN_NAME, MGRID_OUT_OF_RANGE,
                                         MGRID_DUPLICATE };
@@ -100,8 +101,8 @@ static int core_is_topology(lua_State *L) {
   return 1;
 }
 
-/* note(topology, name, text, is_text, usual, unread): record a parameter. is_text: its value is text.
-** usual: it has its default. unread: `build` has not read it */
+/* note(topology, name, text, is_text, usual, unread): record a parameter. is_text: its value is
+** text. usual: it has its default. unread: `build` has not read it */
 static int core_note(lua_State *L) {
   mgrid_topology *t = mgrid_lua_check_topology(L, 1);
   mgrid_error e = MGRID_ERROR_INIT;
@@ -177,7 +178,7 @@ static int core_digest(lua_State *L) {
 }
 
 /* note_policies(topology, hash of the recipe's text): record the hash, which ranks compare, because
-** equal plans may have different policies */
+** recipes with equal plans may have different policies or steps */
 static int core_note_policies(lua_State *L) {
   mgrid_lua_check_topology(L, 1)->content.policies = (uint64_t)luaL_checkinteger(L, 2);
   return 0;
@@ -207,7 +208,8 @@ static int core_settings(lua_State *L) {
 static int core_encode(lua_State *L) {
   json_t *v = mgrid_json_of(L, 1);
   if (!v) {
-    char why[128] = "a value that is not plain: numbers, strings, booleans, lists, tables by name";
+    char why[128] =
+        "a value other than numbers, strings, booleans, lists and tables with names as keys";
     mgrid_lua_charge(L, 0); /* raises if the budget is the reason */
     if (!mgrid_value_fits(L, 1))
       snprintf(why, sizeof why, MGRID_TOO_MUCH, MGRID_VALUES_MAX, MGRID_VALUES_TEXT_MAX);

@@ -27,13 +27,12 @@ static void check_arguments(lua_State *L, const mgrid_function *f, int n) {
   for (int i = 1; i <= n; i++) {
     if (mgrid_has_json(L, i)) continue;
     mgrid_lua_charge(L, 0); /* raises if the budget is the reason */
-    mgrid_lua_raise_as(L, MGRID_BAD_VALUE,
-                       "%s: argument %d is %s; it takes plain values: finite numbers, text in "
-                       "UTF-8, true, false, nil, lists, "
-                       "tables by name",
-                       f->name, i,
-                       lua_type(L, i) == LUA_TTABLE ? "a table of other values"
-                                                    : mgrid_lua_kind(L, i));
+    mgrid_lua_raise_as(
+        L, MGRID_BAD_VALUE,
+        "%s: argument %d is %s; it takes finite numbers, text in UTF-8, true, false, "
+        "nil, lists, and tables with names as keys",
+        f->name, i,
+        lua_type(L, i) == LUA_TTABLE ? "a table of other values" : mgrid_lua_kind(L, i));
   }
 }
 

@@ -17,8 +17,8 @@ typedef struct mgrid_host_function {
 mgrid_status mgrid_functions_copy(mgrid_runtime *to, const mgrid_runtime *from, mgrid_error *err);
 void mgrid_functions_free(mgrid_runtime *rt);
 
-/* Mark the functions of the host that the text of a recipe names. `text` is NULL for a bundled
-** recipe, which names none. May raise. */
+/* Mark the functions of the host that the text of a recipe names, or all if it names _ENV. `text`
+** is NULL for a bundled recipe, which names none. May raise. */
 void mgrid_functions_note(lua_State *L, const char *text, size_t len);
 /* Push { name = version } of the marked functions; nil if there are none. */
 void mgrid_functions_push(lua_State *L);

@@ -93,8 +93,8 @@ static mgrid_backend *job_carrier_of(lua_State *L, const char *name, double time
   return NULL;
 }
 
-/* Read the option `device`: the GPU of this rank, or a list of the GPUs of all ranks of a node. The
-** userdata with the numbers stays on the stack. */
+/* Read the option `device`: the GPU of this rank, or a list of the GPUs of all ranks of a node. A
+** negative number is the default. The userdata with the numbers stays on the stack. */
 static void read_devices(lua_State *L, mgrid_nccl_options *o) {
   bool list = lua_getfield(L, 1, "device") == LUA_TTABLE;
   size_t n = list ? lua_rawlen(L, -1) : !lua_isnil(L, -1);
@@ -109,9 +109,9 @@ static void read_devices(lua_State *L, mgrid_nccl_options *o) {
 }
 
 /* moongrid.nccl([{ carrier, device, share_gpu, timeout, budget, ranks_per_id, blocking }]) -> Job
-** on the GPUs of the carrier's ranks | nil, message, status. Without a carrier, it is
-** MPI_COMM_WORLD. moongrid.auto opens the first backend that all ranks can open, or else returns
-** the carrier. Collective */
+** on the GPUs of the carrier's ranks | nil, message, status. The default carrier is MPI over
+** MPI_COMM_WORLD. moongrid.auto opens the first GPU backend that all ranks can open. If there is
+** none, the Job is the carrier itself. Collective */
 static int job_open_over(lua_State *L) {
   static const char *const known[] = { "carrier", "device",       "share_gpu", "timeout",
                                        "budget",  "ranks_per_id", "blocking" };

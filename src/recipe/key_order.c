@@ -8,11 +8,11 @@
 
 #include <string.h>
 
-/* Keys of these types follow each other. Among OTHER, only the types are compared, because
-** addresses differ between processes. */
+/* The classes of keys, in their order. Of two keys in OTHER, only the names of their types are
+** compared, because addresses differ between processes. */
 enum { NUMBER, STRING, BOOLEAN, OTHER };
 
-enum { LONG = 1024 }; /* comparing a string of so many bytes is charged */
+enum { LONG = 1024 }; /* comparing two strings is charged if both have so many bytes */
 
 static int key_order_class_of(lua_State *L, int i) {
   switch (lua_type(L, i)) {
@@ -94,7 +94,8 @@ void mgrid_lua_sort(lua_State *L, int list, lua_Integer n, mgrid_lua_before *bef
 }
 
 /* Sort a list of a few names, which most tables have: sort pointers to the names, and write the
-** list once. False: it is another kind of list. */
+** list once. False: nothing is done, because the list has more than FEW members, or a member that
+** is not a short string. */
 static bool sort_names(lua_State *L, int list, lua_Integer n) {
   enum { FEW = 64 };
 

@@ -14,8 +14,8 @@
 */
 
 /* Their addresses are registry keys. home: a list of the name of the host's file, the path that the
-** host gave for it, and the folder of this path, with the slash; or false, if the recipe is bundled
-** or a text. kept: the home that mgrid_budget_keep_home has saved. */
+** host gave for it, and the folder of the file, with a slash at its end; or false, if the recipe is
+** bundled or a text. kept: the home that mgrid_budget_keep_home has saved. */
 static const char home_key = 'h', kept_key = 'k';
 enum { NAME = 1, PATH, FOLDER };
 

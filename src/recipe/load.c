@@ -189,9 +189,9 @@ static int load_body(lua_State *L) {
   return 1;
 }
 
-/* Push a file as a function, as luaL_loadfilex does. Positions in it have `name`; the error of a
-** file that cannot be read has `told`. The file is read once, so function and hash belong to one
-** text, even if somebody edits the file meanwhile. */
+/* Push a file as a function, as luaL_loadfilex does. Messages about a line of the file call it
+** `name`; the message about a file that cannot be read calls it `told`. The file is read once, so
+** function and hash belong to one text, even if somebody edits the file meanwhile. */
 static int load_file(lua_State *L, const char *path, const char *told, const char *name,
                      uint64_t *hash) {
   mgrid_error e = MGRID_ERROR_INIT;
@@ -216,7 +216,7 @@ static int load_file(lua_State *L, const char *path, const char *told, const cha
 
 /* its address: the registry key of the folder with files that recipes may name; nil: none */
 static const char root_key = 'r';
-/* its address: the registry key of the text that mgrid_prelude_give was given */
+/* its address: the registry key of the text that mgrid_prelude_give has stored */
 static const char given_key = 'g';
 
 void mgrid_prelude_give(lua_State *L, const mgrid_text *text) {
@@ -224,8 +224,8 @@ void mgrid_prelude_give(lua_State *L, const mgrid_text *text) {
   lua_rawsetp(L, LUA_REGISTRYINDEX, &given_key);
 }
 
-/* If the host has given the text of a recipe, push its name, as its path, and the function. Such a
-** recipe is in no folder. */
+/* If the host has given the text of a recipe, push its name, in place of a path, and the function.
+** Such a recipe is in no folder. */
 static bool load_given(lua_State *L, const char *name, uint64_t *hash, int *rc) {
   lua_rawgetp(L, LUA_REGISTRYINDEX, &given_key);
   const mgrid_text *text = lua_touserdata(L, -1);
@@ -239,7 +239,8 @@ static bool load_given(lua_State *L, const char *name, uint64_t *hash, int *rc) 
   return true;
 }
 
-/* Raise with the position of the word `recipe`; without one if the host loads the file. */
+/* Raise with the position of the word `recipe` that names the file, or without a position if the
+** host names it. */
 static int load_refuse(lua_State *L, mgrid_status status, const char *message) {
   bool placed = lua_rawgetp(L, LUA_REGISTRYINDEX, &mgrid_place_key) == LUA_TSTRING;
   return mgrid_lua_raise_at(L, placed ? lua_tostring(L, -1) : "", status, message);
@@ -269,9 +270,9 @@ static void push_path(lua_State *L, const char *name, const char *from) {
   }
 }
 
-/* Record that the host has named this file, for positions, and with `of_recipes` its folder, in
-** which recipes may name others. A pipe or a removed file has no folder. Push the name of the file
-** without its folder. */
+/* Record that the host has named this file, for positions in messages. With `of_recipes`, also
+** record its folder, in which recipes may name other files. A pipe or a removed file has no folder.
+** Push the name of the file without its folder. */
 static void set_home(lua_State *L, const char *path, bool of_recipes) {
   char real[PATH_MAX], *slash = realpath(path, real) ? strrchr(real, '/') : NULL;
   const char *base = strrchr(path, '/');
@@ -296,8 +297,8 @@ static void forget_home(lua_State *L) {
   mgrid_budget_no_home(L);
 }
 
-/* Check a path that a recipe names: push it from the root, and as an absolute path. Refuse a file
-** outside of the folder, or with another ending than .lua. */
+/* Check the path of a file that a recipe calls `name`. Push the path from the root, then the
+** absolute path. Refuse a file outside of the folder, or with another ending than .lua. */
 static void check_path(lua_State *L, const char *name, const char *path) {
   size_t len = strlen(name);
   lua_rawgetp(L, LUA_REGISTRYINDEX, &root_key);
@@ -305,8 +306,8 @@ static void check_path(lua_State *L, const char *name, const char *path) {
   if (!root)
     load_refuse(L, MGRID_REFUSED,
                 lua_pushfstring(L,
-                                "'%s' is a file, and a recipe that lies in no folder, as one from "
-                                "standard input, names none",
+                                "'%s' is a file, and a recipe without a folder, such as one from "
+                                "standard input, cannot name files",
                                 name));
 
   const char *way = folder_find(L, root, path);

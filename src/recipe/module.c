@@ -327,8 +327,8 @@ static int push_result(lua_State *L) {
   return 1;
 }
 
-/* recipe:call(state, policy [, { stages = 4 } [, "number"]]) -> value, or nil, message, status if
-** the policy is agreed and ranks differ. Collective if it is agreed */
+/* recipe:call(state, policy [, { stages = 4 } [, "number"]]) -> value. If the policy is agreed, the
+** call is collective; it returns nil, message, status if ranks differ or are missing */
 static int recipe_call(lua_State *L) {
   mgrid_runtime *rt = check_recipe(L, 1);
 
@@ -367,7 +367,8 @@ static int info_tostring(lua_State *L) {
   return 1;
 }
 
-/* recipe:info() -> { doc, params, settings, queries, getters, arguments, families, policies } */
+/* recipe:info() -> { doc, params, settings, queries, getters, arguments, families, policies, names,
+** functions }; tostring gives the description as text */
 static int recipe_info(lua_State *L) {
   mgrid_runtime *rt = check_recipe(L, 1);
   mgrid_error e = MGRID_ERROR_INIT;
@@ -405,7 +406,8 @@ static int recipe_tostring(lua_State *L) {
 
 /* ------------------------------------------------------------------- module */
 
-/* moongrid.status(message) -> the status of an error that was caught, or nil */
+/* moongrid.status(message) -> the status of the error with this message, if moongrid raised it
+** last; else nil */
 static int status(lua_State *L) {
   mgrid_status s = lua_type(L, 1) == LUA_TSTRING ? mgrid_lua_status(L, lua_tostring(L, 1))
                                                  : MGRID_OK;

@@ -26,12 +26,12 @@ typedef struct mgrid_lua_handed {
 typedef struct mgrid_lua_module {
   /* register the module's classes, and put its functions into the table on the top */
   void (*open)(lua_State *L);
-  /* put the functions into that table that programs have, but recipes do not */
+  /* put the functions that programs have, but recipes do not, into the table on the top */
   void (*open_host)(lua_State *L);
   /* fields and methods for classes of the core, by class; the last name is NULL */
   const mgrid_lua_class *adds;
-  const mgrid_item_kind *kind; /* the items that a topology accepts by t.x = value */
-  const char *class;           /* of such a value */
+  const mgrid_item_kind *kind; /* the module's items, which a topology accepts by t.x = value */
+  const char *class;           /* the class of these values */
   /* put the value into the topology under this name, or raise */
   void (*assign)(lua_State *L, int topology, const char *name, int value);
   const mgrid_lua_handed *handed;
@@ -49,7 +49,7 @@ typedef struct mgrid_lua_module {
   mgrid_status (*law)(lua_State *L, int about, const mgrid_plan *p, const char *law, bool *mine,
                       mgrid_error *err);
   const char *name; /* of the module */
-  /* Answer a request of a C function of the module about a recipe: mgrid_runtime_serve. */
+  /* Answer a request about a recipe, which C code of the module makes by mgrid_runtime_serve. */
   mgrid_status (*serve)(mgrid_runtime *rt, void *request, mgrid_error *err);
 } mgrid_lua_module;
 

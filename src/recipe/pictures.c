@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** pictures.c - runs lua/pictures, for every Lua that opens moongrid, and for C.
+** pictures.c - runs lua/pictures for Lua programs that use moongrid, and for C.
 */
 #include "moongrid_lua.h"
 
@@ -12,8 +12,8 @@
 
 #include <string.h>
 
-/* The `require` of these files, which leaves the host's `package` as it is. Upvalues: a table with
-** the results of loaded files, by name; the environment of the files */
+/* The `require` of the files in lua/pictures. It leaves the host's `package` as it is. Upvalues: a
+** table with the results of loaded files, by name; the environment of the files */
 static int require(lua_State *L) {
   const char *name = luaL_checkstring(L, 1);
   if (lua_getfield(L, lua_upvalueindex(1), name) != LUA_TNIL) return 1;
@@ -123,7 +123,8 @@ static int page(lua_State *L) {
   pictures_check_options(L, 1, "page", of_page, sizeof of_page / sizeof *of_page, NULL);
   for (int k = 0; k < 3; k += 2) {
     if (lua_getfield(L, 1, of_page[k].name) == LUA_TNIL)
-      return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "a page has no '%s'", of_page[k].name);
+      return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "a page needs the option '%s'",
+                                of_page[k].name);
     lua_pop(L, 1);
   }
   call_plain(L, 2);
@@ -136,8 +137,8 @@ static const luaL_Reg kinds[] = { { "text", picture },
                                   { "page", page },
                                   { NULL, NULL } };
 
-/* __index of `pictures`, at the first use: put all functions into the table, and return this one.
-** Upvalue: the module */
+/* __index of `pictures`, at the first use: put all functions into the table, and return the one
+** that is asked for. Upvalue: the module */
 static int pictures_load(lua_State *L) {
   lua_settop(L, 2);
   lua_newtable(L); /* the results of loaded files */

@@ -3,7 +3,8 @@
 ** policy.c - decisions of the recipe, called by name with typed arguments. A policy is looked up
 ** once: its function, State and parameters stay in the registry of the runtime, so a call only
 ** makes a table of arguments. If an agreed policy fails on a rank, or returns another result there,
-** every rank gets an error, so ranks cannot go on with different decisions.
+** every rank that compares its results gets an error, so these ranks cannot go on with different
+** decisions.
 */
 #include "comm/compare.h"
 #include "recipe/entry.h"
@@ -100,7 +101,7 @@ static const char *policy_name_of(const mgrid_policy *p, char from[MGRID_POLICY_
 
 typedef struct call {
   mgrid_policy *p;
-  mgrid_given args; /* if they are in a Lua state, in a table with any keys */
+  mgrid_given args; /* from a Lua state: a table with any keys */
 } call;
 
 static int call_body(lua_State *L) {
@@ -139,8 +140,8 @@ static void place(const mgrid_policy *p, mgrid_error *err) {
 
 /* --------------------------------------------------------------------- agreement */
 
-/* Write the result as canonical JSON, which is equal for equal values on every rank. Return
-** MGRID_BAD_VALUE if JSON does not have the value, or another error. */
+/* Write the result as canonical JSON, which is equal for equal values on every rank.
+** MGRID_BAD_VALUE: JSON does not have the value. MGRID_LIMIT, MGRID_NO_MEMORY: *err is set, too. */
 static mgrid_status policy_canonical(const mgrid_policy *p, mgrid_text *text, mgrid_error *err) {
   lua_State *L = p->rt->L;
   mgrid_result_push(L, p->result);
@@ -157,8 +158,8 @@ static mgrid_status policy_canonical(const mgrid_policy *p, mgrid_text *text, mg
 /* Digests of calls without a canonical result. The digest of a result has the bit VALUE. */
 enum { FAILED = 0, INCOMPARABLE = 1, VALUE = 2 };
 
-/* Return the digest of this rank's result, and write a text about it for the other ranks. Without
-** memory for these, the call has failed. */
+/* Return the digest of this rank's result, and write a text about the result for the other ranks.
+** If the memory or budget for the digest runs out, set *status and *failed: the call has failed. */
 static uint64_t outcome(const mgrid_policy *p, mgrid_status *status, mgrid_error *failed,
                         char told[MGRID_TOLD]) {
   mgrid_text text = { 0 };
@@ -169,7 +170,7 @@ static uint64_t outcome(const mgrid_policy *p, mgrid_status *status, mgrid_error
     snprintf(told, MGRID_TOLD, "failed (%.200s)", failed->message);
   } else if (s) {
     digest = INCOMPARABLE;
-    snprintf(told, MGRID_TOLD, "returned what ranks cannot compare");
+    snprintf(told, MGRID_TOLD, "returned a value that ranks cannot compare");
   } else {
     digest = XXH3_64bits(text.data, text.len) | VALUE;
     snprintf(told, MGRID_TOLD, "returned %.200s", text.data);
@@ -178,8 +179,8 @@ static uint64_t outcome(const mgrid_policy *p, mgrid_status *status, mgrid_error
   return digest;
 }
 
-/* Compare the outcome of the call with the peers: `status` and *err, and the result. Collective
-** over the peers. */
+/* Compare the outcome of this rank's call, a failure (`status` and *err) or a result, with the
+** outcomes of the peers. Collective over the peers. */
 static mgrid_status policy_agree(const mgrid_policy *p, mgrid_status status, mgrid_error *err) {
   char told[MGRID_TOLD], name[sizeof p->name + 16], from[MGRID_POLICY_FROM];
   mgrid_error why = MGRID_ERROR_INIT;
@@ -195,7 +196,8 @@ static mgrid_status policy_agree(const mgrid_policy *p, mgrid_status status, mgr
     mgrid_error_replace(err, &why);
   else if (mine.digest == INCOMPARABLE)
     s = mgrid_fail(err, MGRID_BAD_VALUE,
-                   "%s is agreed, and returned what ranks cannot compare: " MGRID_NO_JSON, from);
+                   "%s is agreed, and returned a value that ranks cannot compare: " MGRID_NO_JSON,
+                   from);
   if (s) mgrid_budget_position(p->rt->L, err);
   return s;
 }

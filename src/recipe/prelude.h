@@ -12,15 +12,14 @@
 ** read of the word `recipe`. */
 extern const char mgrid_env_key, mgrid_place_key;
 
-/* Push a function of lua/prelude/recipe.lua: "load", "evaluate", "ask", "group", "set", "policy" or
-** "info". */
+/* Push the function M.name of lua/prelude/recipe.lua, such as M.evaluate. */
 void mgrid_prelude_push(lua_State *L, const char *name);
-/* Push a Lua file as a function with the globals of recipes. Until the next load, the positions of
-** errors name this file by its path. May raise. */
+/* Push a Lua file as a function with the globals of recipes. Until mgrid_budget_back_home, the
+** positions of errors name this file by its path. May raise. */
 void mgrid_prelude_load(lua_State *L, const char *path);
 
-/* Let the next recipe that the host loads be this text, which must live until then. NULL: the next
-** recipe is a file, or bundled. */
+/* Let the next recipe that the host loads be this text, which must live until it is loaded. NULL:
+** the next recipe is a file, or bundled. */
 void mgrid_prelude_give(lua_State *L, const mgrid_text *text);
 
 /* Push the table `core`, with all C functions of the prelude. */

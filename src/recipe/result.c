@@ -46,7 +46,7 @@ void mgrid_arg_put(const mgrid_arg_maker *c, char *array, size_t k, const char *
   lua_pop(c->L, 1);
 }
 
-/* Set a list from the n numbers at i, as integers or as doubles. */
+/* Set *a to the n numbers in the list at i, as integers or as doubles. */
 static void put_numbers(const mgrid_arg_maker *c, int i, size_t n, bool integers, mgrid_arg *a) {
   /* elements are int64_t or double, of equal size */
   void *array = mgrid_arg_array(c, n, sizeof(int64_t));
@@ -92,7 +92,7 @@ static void put_table(const mgrid_arg_maker *c, int i, mgrid_arg *a) {
   *a = mgrid_arg_table(NULL, k, (const mgrid_arg *)array);
 }
 
-/* Make a C value of the plain value at i. Its texts are the strings in Lua. */
+/* Set *a to the plain value at i. Its texts point to the strings of Lua. */
 static void result_put(const mgrid_arg_maker *c, int i, mgrid_arg *a) {
   mgrid_lua_stack(c->L, 8);
 
@@ -221,7 +221,8 @@ void mgrid_result_copy(mgrid_runtime *rt, int result, mgrid_plain plain, const c
     mgrid_fail(&e, MGRID_BAD_VALUE, "%s returned " MGRID_TOO_MUCH, from, MGRID_VALUES_MAX,
                MGRID_VALUES_TEXT_MAX);
   else if (plain == MGRID_AS_JSON)
-    mgrid_fail(&e, MGRID_BAD_VALUE, "%s returned what JSON does not have: " MGRID_NO_JSON, from);
+    mgrid_fail(&e, MGRID_BAD_VALUE, "%s returned a value that JSON does not have: " MGRID_NO_JSON,
+               from);
   else
     mgrid_fail(
         &e, MGRID_BAD_VALUE,
@@ -253,7 +254,7 @@ static mgrid_kind push_at(lua_State *L, int result, const char *path) {
   }
 }
 
-/* Return whether the list on the top has only numbers that are integers. */
+/* Return whether all numbers in the list on the top have integer values, such as 2.0. */
 static bool all_whole(lua_State *L) {
   int whole = 1;
   for (lua_Integer i = 1, n = (lua_Integer)lua_rawlen(L, -1); i <= n && whole; i++, lua_pop(L, 1)) {
@@ -290,7 +291,8 @@ typedef struct reading {
   mgrid_arg *value;
 } reading;
 
-/* Make a C value of the value on the top as JSON. The text lives until the next one is made. */
+/* Make a C value of the value on the top as JSON. The text lives until the next JSON text of the
+** result is made. */
 static void make_json(const reading *g, int kept) {
   lua_State *L = g->r->rt->L;
   json_t *v = mgrid_json_of(L, -1);
@@ -298,8 +300,8 @@ static void make_json(const reading *g, int kept) {
   mgrid_text text = { .failed = !v };
   if (!v) mgrid_lua_charge(L, 0); /* raises if the budget is the reason */
   if (!has)
-    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%s returned what JSON does not have: " MGRID_NO_JSON,
-                       g->r->from);
+    mgrid_lua_raise_as(L, MGRID_BAD_VALUE,
+                       "%s returned a value that JSON does not have: " MGRID_NO_JSON, g->r->from);
   if (v) mgrid_json_text(v, JSON_COMPACT | JSON_SORT_KEYS, &text);
   json_decref(v);
   mgrid_lua_push_text(L, &text);

@@ -22,9 +22,10 @@ char *mgrid_arg_array(const mgrid_arg_maker *c, size_t n, size_t each);
 /* Make element k of an array from the value on the top, and pop the value. May raise. */
 void mgrid_arg_put(const mgrid_arg_maker *c, char *array, size_t k, const char *name);
 
-/* Pop the value on the top and keep it as the result, in the place of the last one. *result is its
-** reference in the registry (LUA_NOREF: make one). Raise if the value is not plain. Messages say
-** that it is from `from`, such as "policy 'layers'". */
+/* Pop the value on the top and keep it as the result, in place of the last one. *result is the
+** reference of the result in the registry (LUA_NOREF: make one). Raise if the value is a function,
+** a userdata or a thread; the members of a table are checked when the result is read. Messages name
+** `from`, such as "policy 'layers'", as the origin of the value. */
 void mgrid_result_keep(lua_State *L, int *result, const char *from);
 void mgrid_result_forget(lua_State *L, int result);
 /* Push the result, or nil if there is none. Never raise. */
@@ -39,7 +40,7 @@ typedef struct mgrid_reading {
   int result;
   const char *from, *path; /* path NULL: read all of the result */
   mgrid_kind wanted;
-  bool may_lack; /* if there is no value, the answer is MGRID_IS_NONE; else it is an error */
+  bool may_lack; /* true: without a value, the answer is MGRID_IS_NONE; false: that is an error */
 } mgrid_reading;
 
 /* Read a result, or the value at a path in it, as mgrid_policy_result does. The caller has checked

@@ -88,10 +88,10 @@ static mgrid_status runtime_run(mgrid_runtime *rt, lua_CFunction body, void *ud,
                                 double seconds, double spent, mgrid_error *err) {
   lua_State *L = rt->L;
   if (rt->budget.step)
-    return mgrid_fail(err, MGRID_NOT_NOW,
-                      "a hook or a function of the host runs in it, and neither may call moongrid, "
-                      "nor leave by an "
-                      "exception (moongrid_cpp.h)");
+    return mgrid_fail(
+        err, MGRID_NOT_NOW,
+        "the runtime is running a hook or a function of the host, which must not call "
+        "moongrid, nor leave by an exception (moongrid_cpp.h)");
   mgrid_locale host = mgrid_locale_plain();
   lua_settop(L, 0);
   mgrid_budget_start(L, &rt->budget, seconds, spent);
@@ -133,9 +133,9 @@ lua_State *mgrid_runtime_new_lua(lua_Alloc allocate, void *ud) {
 #endif
 }
 
-/* Where the system could not bind libmoongrid_lua to its own Lua first (comm/recipe.c), it gets the
-** host's functions, and from its own Lua only those that the host's lacks, such as
-** lua_newuserdatauv in Lua 5.3. */
+/* Where the system could not bind libmoongrid_lua to its own Lua first (comm/recipe.c), the library
+** is bound to the host's Lua. From its own Lua it then gets only the functions that the host's Lua
+** lacks, such as lua_newuserdatauv if that is Lua 5.3. */
 mgrid_status mgrid_runtime_check_lua(mgrid_error *err) {
   Dl_info of_any = { 0 }, of_ours = { 0 };
   dladdr((void *)(uintptr_t)lua_newstate, &of_any);
@@ -158,8 +158,8 @@ mgrid_runtime *mgrid_script_runtime_new(const mgrid_limits *limits, const mgrid_
   if (mgrid_struct_read(&h, sizeof h, hooks, "mgrid_hooks", err)) return NULL;
   if (!(l.seconds >= 0 && l.call_seconds >= 0))
     return mgrid_null(err, MGRID_OUT_OF_RANGE,
-                      "limits are 0 (the default) or more, not %g seconds, %g of a call", l.seconds,
-                      l.call_seconds);
+                      "limits are 0 (the default) or more, not seconds %g, call_seconds %g",
+                      l.seconds, l.call_seconds);
   if (l.memory == 0) l.memory = (size_t)64 << 20;
   if (l.instructions == 0) l.instructions = UINT64_C(200000000);
   if (l.seconds == 0) l.seconds = 10;
@@ -222,7 +222,7 @@ void mgrid_script_runtime_free(mgrid_runtime *rt) {
 
 /* --------------------------------------------------------------------- use */
 
-/* The registry has each item that was lent at the address of its kind. */
+/* Store the lent item in the registry; the key is the address of its kind. */
 static int lend_body(lua_State *L) {
   const mgrid_lent *lent = lua_touserdata(L, 1);
   lua_pushlightuserdata(L, lent->x);
@@ -235,7 +235,7 @@ mgrid_status mgrid_script_lend(mgrid_runtime *rt, const mgrid_item_kind *kind, c
   mgrid_lent *at = rt->lent, more = { kind, NULL };
   while (at < rt->lent + MGRID_LENT_MAX && at->kind && at->kind != kind) at++;
   if (at == rt->lent + MGRID_LENT_MAX)
-    return mgrid_fail(err, MGRID_LIMIT, "a runtime is lent at most %d things", MGRID_LENT_MAX);
+    return mgrid_fail(err, MGRID_LIMIT, "a host lends a runtime at most %d items", MGRID_LENT_MAX);
   if (x) more.x = kind->ref(x);
   mgrid_status s = mgrid_runtime_protected(rt, lend_body, &more, err);
   if (s) {
@@ -275,8 +275,8 @@ static mgrid_status take_text(mgrid_runtime *rt, const char *name, const char *t
   mgrid_text_free(&rt->text);
   if (!text) return MGRID_OK;
   if (length > MGRID_TEXT_MAX)
-    return mgrid_fail(err, MGRID_REFUSED, "recipe %s has %zu bytes, and %d at most", name, length,
-                      MGRID_TEXT_MAX);
+    return mgrid_fail(err, MGRID_REFUSED, "recipe %s has %zu bytes; a recipe has at most %d", name,
+                      length, MGRID_TEXT_MAX);
   mgrid_text_put(&rt->text, text, length);
   return rt->text.failed ? mgrid_oom(err) : MGRID_OK;
 }

@@ -22,14 +22,14 @@ struct mgrid_runtime {
   mgrid_made_by made_by;
   lua_State *L;
   mgrid_lua_budget budget;
-  int users;            /* how many owners: the caller, each mgrid_runtime_ref, each policy */
+  int users;            /* number of owners: who made it, each mgrid_runtime_ref, each policy */
   char *recipe;         /* its name or path, as the host gave it; NULL: none is loaded */
   mgrid_text text;      /* the text, if the host gave text; else data is NULL */
   mgrid_error unloaded; /* the error, if loading failed */
   double loading;       /* seconds of processor time that loading took; a plan may take the rest */
   struct mgrid_host_function *functions; /* of the host: function.h */
   mgrid_lent lent[MGRID_LENT_MAX];       /* an entry without a kind is free */
-  int answer;                            /* of the last query: a result of result.h */
+  int answer;                            /* of the last query or getter: result.h */
   bool trails;                           /* plans keep the lines from which their families come */
   /* these lines of the last plan, name of a family -> list of "source:line"; NULL: none, or the
   ** caller has taken them */
@@ -42,11 +42,12 @@ extern const char mgrid_recipe_key; /* its address: the registry key of the load
 lua_State *mgrid_runtime_new_lua(lua_Alloc allocate, void *ud);
 /* Fail unless all functions of Lua are from one library. */
 mgrid_status mgrid_runtime_check_lua(mgrid_error *err);
-/* Run body(ud) under lua_pcall, with a fresh budget and in the C locale. */
+/* Run body(ud) under lua_pcall, in the C locale. The call has a fresh budget, but rt->loading
+** counts as time that it has used. */
 mgrid_status mgrid_runtime_protected(mgrid_runtime *rt, lua_CFunction body, void *ud,
                                      mgrid_error *err);
-/* Run body(ud) with these limits in a Lua state that is made for this call. The state has neither
-** Lua's libraries nor the functions of recipes. */
+/* Run body(ud) with these limits, which need values other than 0, in a Lua state that is made for
+** this call. The state has neither Lua's libraries nor the functions of recipes. */
 mgrid_status mgrid_runtime_apart(const mgrid_limits *limits, lua_CFunction body, void *ud,
                                  mgrid_error *err);
 /* As mgrid_runtime_protected. The value that body returns stays on the top of rt->L until the next
@@ -63,8 +64,8 @@ mgrid_status mgrid_runtime_check_state(const mgrid_runtime *rt, const mgrid_stat
 
 typedef struct mgrid_given mgrid_given; /* what a host passes: values.h */
 
-/* As mgrid_runtime_plan. A parameter is a value, or a text that is parsed as the parameter's
-** kind. */
+/* As mgrid_runtime_plan, without a file. A parameter is a value, or a text that is parsed as the
+** parameter's kind. */
 mgrid_plan *mgrid_runtime_plan_with(mgrid_runtime *rt, int64_t world, const mgrid_given *params,
                                     mgrid_error *err);
 /* Set rt->trail in each plan from now on. */
@@ -90,8 +91,8 @@ mgrid_status mgrid_policy_call_from(mgrid_policy *p, lua_State *from, int at, mg
 void mgrid_policy_push_result(const mgrid_policy *p, lua_State *to);
 /* Add the file and line of the policy to an error that has no line of the recipe. */
 void mgrid_policy_place(const mgrid_policy *p, mgrid_error *err);
-/* Describe the recipe as JSON: doc, parameters, settings, policies and queries. *info is a new
-** reference. */
+/* Describe the recipe as JSON: its doc, parameters, settings, queries and so on. *info is a new
+** reference; NULL after an error. */
 mgrid_status mgrid_runtime_info_json(mgrid_runtime *rt, json_t **info, mgrid_error *err);
 /* Pass the text at 2, which was typed at a prompt, to the function `what` of the prelude, "run" or
 ** "complete". Push the answer. May raise. */

@@ -32,7 +32,7 @@ static int string_rep(lua_State *L) {
   lua_Integer n = luaL_checkinteger(L, 2);
   if (n <= 0) n = 0;
   if (n > REP_CAP || (lua_Integer)(len + lsep) * n > STRING_CAP)
-    return mgrid_lua_raise(L, "string.rep: a recipe's strings have at most %d bytes", STRING_CAP);
+    return mgrid_lua_raise(L, "string.rep makes strings of at most %d bytes", STRING_CAP);
   /* Make the text in a userdata, because at the limit of memory a luaL_Buffer would fail without
   ** collecting garbage first. */
   char *text = lua_newuserdatauv(L, (size_t)n * (len + lsep) + 1, 0), *end = text;
@@ -122,8 +122,8 @@ static int put_in_line(const char *text, size_t len, void *line) {
   return t->failed || len > left ? -1 : 0;
 }
 
-/* print(...): send the values, with spaces between them, to the host's log. A table is JSON if JSON
-** has it. */
+/* print(...): send the values, with spaces between them, to the host's log. A table is printed as
+** JSON if JSON has such a value, else as the word "table". */
 static int recipe_print(lua_State *L) {
   int n = lua_gettop(L);
   mgrid_text t = { 0 };
@@ -351,7 +351,7 @@ static int table_concat(lua_State *L) {
   return call_own(L);
 }
 
-/* math.max, math.min. They also compare texts, for which this charges. */
+/* math.max and math.min. Charge for reading texts, because these functions also compare texts. */
 static int compare_all(lua_State *L) {
   for (int i = lua_gettop(L); i > 0; i--)
     if (lua_type(L, i) == LUA_TSTRING) charge_bytes(L, lua_rawlen(L, i));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
 ** value_file.c - reads values from JSON and, by libyaml, from YAML. A plain scalar of YAML is null,
-** a boolean, an integer or a number if it looks like one, as in YAML's core schema. A quoted scalar
-** is text.
+** a boolean, an integer or a number if it looks like one, as in YAML's core schema; but 0o17, .inf
+** and .nan are text. A quoted scalar is text.
 */
 #include "recipe/value_file.h"
 
@@ -69,7 +69,7 @@ static bool read_take(reading *r, size_t line, int depth, size_t bytes) {
   return false;
 }
 
-/* Count a whole value, because an alias repeats it. */
+/* Count v and all values in it, because an alias repeats them. */
 static bool take_all(reading *r, size_t line, int depth, const json_t *v) {
   size_t i;
   const char *key;
@@ -131,7 +131,7 @@ static void add_field(reading *r, const yaml_event_t *key, json_t *object, int d
     return;
   }
   if (json_object_get(object, name)) {
-    read_refuse(r, key->start_mark.line, "a key that is there already");
+    read_refuse(r, key->start_mark.line, "the table has this key already");
     return;
   }
   r->bytes += (int64_t)key->data.scalar.length;
@@ -226,8 +226,8 @@ static const char *find_tag_names(const mgrid_text *t) {
   return NULL;
 }
 
-/* Make the value from the events of libyaml. The documents that libyaml makes itself take much
-** memory, search all anchors for each alias, and have no limits. */
+/* Make the value from the events of libyaml. libyaml could make a document itself, but without
+** limits and in much more memory, and for each alias it would search all anchors. */
 static json_t *read_yaml(reading *r, const mgrid_text *t) {
   yaml_parser_t parser;
   json_t *value = NULL;
@@ -286,8 +286,9 @@ json_t *mgrid_read_table(const char *path, mgrid_error *err) {
   mgrid_locale_back(host);
   if (value && !json_is_object(value)) {
     json_decref(value);
-    value = read_refuse(
-        &r, 0, is_json ? "a JSON object is expected" : "a table by name is expected, as tp: 2");
+    value = read_refuse(&r, 0,
+                        is_json ? "a JSON object is expected"
+                                : "lines of a name and a value are expected, as tp: 2");
   }
   if (!value) mgrid_error_pass(err, &mine);
   return value;

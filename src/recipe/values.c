@@ -197,7 +197,7 @@ static bool json_member(walk *w, int key, int depth) {
   return json_object_set_new(in, name, member) == 0;
 }
 
-/* Return whether the memory of the value as JSON is below the limit of the recipe. */
+/* Return whether the recipe has enough memory left for the value as JSON. */
 static bool has_memory(lua_State *L, int i) {
   enum { EACH = 112 }; /* bytes of a field: Jansson's block for its key, and the value */
   mgrid_lua_budget *b = mgrid_budget_of(L);
@@ -324,7 +324,8 @@ static mgrid_status check_arg(const mgrid_arg *a, const char *kept, int depth, r
   if (!s && (a->kind == MGRID_IS_TEXT || a->kind == MGRID_IS_JSON))
     s = values_take(0, true, a->as.text, left, err);
   if (!s && kept && !is_sound(a))
-    s = mgrid_fail(err, MGRID_USAGE, "a %s has no name, no kind, or text that is not UTF-8", kept);
+    s = mgrid_fail(err, MGRID_USAGE, "a %s needs a name, a kind, text in UTF-8, and finite numbers",
+                   kept);
   bool in = a->kind == MGRID_IS_TABLE || a->kind == MGRID_IS_LIST;
   return s || !in ? s : check_args(a->as.table.n, a->as.table.at, kept, depth + 1, left, err);
 }
@@ -437,7 +438,7 @@ static bool copy_begin(walk *w, int i, int depth, shape is) {
   return true;
 }
 
-/* On the stack of the other Lua state are the table and the member. */
+/* The table and, above it, the member are on the stack of the other Lua state. */
 static bool copy_member(walk *w, int key, int depth) {
   copy_begin(w, key, depth, NEITHER);
   lua_insert(w->made, -2);
@@ -460,7 +461,7 @@ void mgrid_push_given(lua_State *L, const mgrid_given *g) {
   else if (from && g->one && !copied)
     luaL_error(L, "%s is a plain value, not a %s", g->what, luaL_typename(g->from, g->at));
   else if (from && !g->one && (!copied || !lua_istable(L, -1) || lua_rawlen(L, -1) > 0))
-    luaL_error(L, "%s: a table of values by name", g->what);
+    luaL_error(L, "%s are a table such as { name = value }, with plain values", g->what);
   else if (!from && g->one)
     push_arg(L, g->args);
   else if (!from)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** values.h - plain values (nil, booleans, numbers, strings, lists, tables by name) between C, JSON
-** and Lua states: one function for each direction.
+** values.h - plain values between C, JSON and Lua states: one function for each direction. Plain
+** are nil, booleans, numbers, strings, lists, and tables by name, whose keys are strings.
 */
 #ifndef MGRID_VALUES_H
 #define MGRID_VALUES_H
@@ -11,9 +11,9 @@
 #include <jansson.h>
 #include <lua.h>
 
-/* Limits of a value that is copied or written: its number of values, with all members of its
-** tables; the bytes of its texts; its nesting. A table inside of two others is written twice, so
-** without limits a few shared tables could fill all memory. */
+/* Limits of a value that is copied or written: the number of values, counting all members of its
+** tables; the bytes of its texts; the depth of its tables. A table inside of two others is written
+** twice, so without limits a few shared tables could fill all memory. */
 enum { MGRID_VALUES_MAX = 1 << 18, MGRID_VALUES_TEXT_MAX = 1 << 22, MGRID_VALUES_DEEP = 32 };
 /* Part of a message. Its arguments are the first two of these limits. */
 #define MGRID_TOO_MUCH "a value of more than %d values or %d bytes of text, or nested too deep"
@@ -32,8 +32,9 @@ json_t *mgrid_json_shown(lua_State *L, int i);
 ** only if memory ran out. Never raise. */
 bool mgrid_has_json(lua_State *L, int i);
 #define MGRID_NO_JSON \
-  "a number that is not finite, text that is not UTF-8, or a table that is neither a list nor by " \
-  "name"
+  "a number that is not finite, text that is not UTF-8, or a table whose keys are neither those " \
+  "of " \
+  "a list nor names"
 #define MGRID_GAP      "a list has null in it"
 #define MGRID_TOO_DEEP "nested too deep"
 /* Return whether a list in v contains null. In Lua that would be a hole, and the element would be
@@ -42,10 +43,11 @@ bool mgrid_json_has_gap(const json_t *v);
 /* Parse JSON text, as json_loadb does; return a new reference. NULL also if it is nested deeper
 ** than values may be. */
 json_t *mgrid_json_parse(const char *s, size_t len, size_t flags, json_error_t *why);
-/* Push a value. The caller still owns v. May raise "out of memory". */
+/* Push v as a value of Lua. The caller still owns v. Raise for a list with null in it, or if memory
+** runs out. */
 void mgrid_push_json(lua_State *L, const json_t *v);
-/* Push a value, and free v in every case. Return the status of lua_pcall. Unless it is LUA_OK, an
-** error is on the top, which the caller raises. */
+/* Push v as a value of Lua, and free v in every case. Return the status of lua_pcall. Unless it is
+** LUA_OK, an error is on the top, which the caller raises. */
 int mgrid_take_json(lua_State *L, json_t *v);
 /* Return element i of an array of arguments. Elements have the size of an mgrid_arg in the build of
 ** the host. */

@@ -3,8 +3,8 @@
 ** clock.c - the clock of an execution. An operation ends when the time that it takes has passed,
 ** and the executor always goes on with the operation that ends first. So an operation begins when
 ** the last operation for which it waits has ended, and the times do not depend on the order in
-** which the executor looks at ranks. Between two ends a type computes, moves bytes, or does both;
-** its account (step_use) counts the time of each.
+** which the executor looks at ranks. Between two ends a type computes, moves bytes, does both or
+** neither; its account (step_use) counts the time of each.
 */
 #include "step/clock.h"
 
@@ -145,8 +145,8 @@ int64_t mgrid_step_clock_cost(const step_executor *m, const step_post *posts, ui
 
 /* ----------------------------------------------------------- loops as one */
 
-/* Add up the times of the entries of a stream. Return false if a rank may wait in one of these
-** entries. */
+/* Add to *compute and *move the picoseconds of the stream's entries from `from` to `end`. Return
+** false if a rank may wait in one of these entries, or the budget is exhausted. */
 static bool add_up(const step_stops *w, uint32_t from, uint32_t end, double *compute,
                    double *move) {
   const step_clock *c = w->clock;

@@ -29,8 +29,8 @@ typedef struct step_clock {
   step_event *event;
   step_busy *busy; /* [ncursors] */
   int64_t *began;  /* [ncursors]: when the present operation began to wait */
-  step_use *use;   /* [types]: the time used so far, in picoseconds */
-  int64_t *at;     /* [types]: up to which time `use` counts */
+  step_use *use;   /* [types]: picoseconds up to the time `at` */
+  int64_t *at;     /* [types] */
   const step_executor *executor;
 } step_clock;
 
@@ -53,8 +53,9 @@ void mgrid_step_clock_move(step_executor *m, int32_t cursor, uint32_t node, int6
                            int32_t by);
 /* Return how long the call of these posts takes. */
 int64_t mgrid_step_clock_cost(const step_executor *m, const step_post *posts, uint32_t n);
-/* Return whether a loop counts as one operation of its stream: each entry is work of this rank
-** alone, or a call among ranks of one type, which reach it at the same time. */
+/* Return whether the clock takes a loop as one operation of its stream: `whole` is set, and each
+** entry of the loop is work of this rank alone, or a call among ranks of one type, which reach it
+** at the same time. */
 bool mgrid_step_clock_whole(const step_stops *w, uint32_t loop);
 
 /* A kept state of the clock. loops.c compares later states with it, to skip repeated iterations. */

@@ -96,8 +96,9 @@ static void drop_first(step_executor *m, step_match *x, int side) {
   x->first[side] = 0;
 }
 
-/* Return whether two calls can be one collective or message: operation, bytes, root and type are
-** equal. */
+/* Return whether two calls that meet can be one collective or one message. Their types must be
+** equal, and their bytes unless they are given by position; in a collective also operation and
+** root. */
 static bool fit(const step_node *a, const step_node *b) {
   if (mgrid_step_rows[a->kind].role == STEP_TOGETHER
       && (a->kind != b->kind || a->number != b->number))
@@ -462,7 +463,7 @@ static int64_t find_creations(creations *x, const step_program *p, uint32_t from
 }
 
 /* Set `out` to the creations that the host makes during the program of a type. Return how many
-** there are. */
+** there are. With a clock there are none, because a price leaves them out. */
 static size_t creations_of(const step_executor *m, int32_t type, const bool *lazy, int32_t *scratch,
                            step_cursor *out) {
   const step_program *p = mgrid_step_executor_program(m, type);

@@ -327,9 +327,8 @@ static mgrid_status refuse_flops(const step_pricing *p, const step_node *n, mgri
   char line[40] = "";
   if (n->line) snprintf(line, sizeof line, ", line %d,", n->line);
   return mgrid_fail(err, MGRID_REFUSED,
-                    "compute%s%s%s%s has flops, and what a GPU of the machine does in a second is "
-                    "not known: flops, as in "
-                    "--flops 400T",
+                    "compute%s%s%s%s has flops, but the flops of a GPU in a second are not known; "
+                    "--flops 400T gives them",
                     n->name ? " '" : "", n->name ? p->s->word[n->name] : "", n->name ? "'" : "",
                     line);
 }
@@ -355,11 +354,11 @@ mgrid_status mgrid_step_priceable(const step_pricing *p, mgrid_error *err) {
       }
       if (far < p->m->ntiers && !(p->m->tier[far].link.bandwidth > 0))
         return mgrid_fail(err, MGRID_REFUSED,
-                          "groups of %s cross the level %s, whose bandwidth the machine does not "
-                          "say, as in %s[50GB/s]%s",
+                          "groups of %s cross the level %s, whose bandwidth is not known; a "
+                          "machine gives it as %s[50GB/s]%s",
                           s->plan->content.entry[s->slot[i].entry].name, p->m->tier[far].name,
                           p->m->tier[far].name,
-                          known > 0 ? "; that of a nearer level does not replace it" : "");
+                          known > 0 ? "; the bandwidth of a nearer level does not replace it" : "");
     }
   return MGRID_OK;
 }

@@ -261,7 +261,7 @@ typedef struct peer { /* bytes that a rank sends to a position, or gets from it 
 typedef struct adding {
   const step_pricing *p;
   step_budget *budget;
-  step_lists known; /* finds a peer by its type, slot and position */
+  step_lists known; /* finds a peer by its type, slot, position and direction (`from`) */
   size_t slots, levels, npeers;
   sent *sent;                    /* [types * slots] */
   peer *peer;                    /* by type */
@@ -501,7 +501,7 @@ static mgrid_status price_execute(step_price *out, bool whole, step_records *rec
       mgrid_step_executor_run(&m, p->s, &p->types, p->rules, p->costs.eager, &c, b, &done, err);
   if (!status && !done)
     status = mgrid_fail(err, MGRID_UNPROVED,
-                        "a step is priced if every rank reaches its end, which this one's do not");
+                        "the step has no price, because some rank does not reach its end");
   if (!status) mgrid_step_clock_charge(&m);
   out->seconds = (double)c.now / STEP_SECOND;
   double world = (double)p->s->plan->content.world;

@@ -31,7 +31,7 @@ typedef struct step_measured {
   double members, bytes, seconds;
 } step_measured;
 
-typedef struct step_fit { /* what a fit to the measured calls of a level found */
+typedef struct step_fit { /* the result of a fit to the measured calls of a level */
   size_t n;               /* number of calls; 0: none */
   double latency, share;  /* seconds of one hop; share of the bandwidth */
   double median, worst;   /* relative errors of the fit */
@@ -40,7 +40,7 @@ typedef struct step_fit { /* what a fit to the measured calls of a level found *
 /* Costs that the text of a machine does not contain. */
 typedef struct step_costs {
   double flops; /* flops of a GPU per second; 0: not known */
-  double start; /* seconds of each compute besides those of its flops */
+  double start; /* seconds of each compute with flops, besides the time of the flops */
   /* bytes per second that a GPU reads or writes; 0: computes do not wait for memory */
   double memory;
   double capacity;                  /* bytes of a GPU's memory; 0: not known */
@@ -53,7 +53,7 @@ typedef struct step_costs {
   int64_t eager;
   bool mpi;
   size_t nrates;
-  step_rate rate[STEP_RATES_MAX]; /* sorted by kind, level and bytes */
+  step_rate rate[STEP_RATES_MAX]; /* in the order of the costs: bytes ascend in each list of rows */
   step_fit fit[MGRID_LEVELS_MAX];
   char source[256]; /* where rates and flops come from; "": the data sheet of the machine */
 } step_costs;
@@ -114,13 +114,13 @@ typedef struct step_pricing {
 typedef struct step_way { /* how the bytes of a call travel */
   double seconds;
   const char *algorithm; /* "ring" */
-  int level;             /* the farthest level that they cross */
+  int level;             /* the farthest level that the bytes cross */
 } step_way;
 
 /* Times are whole picoseconds, so that repeated iterations take exactly the same time. */
 #define STEP_SECOND 1e12
 
-/* Return how a call with so many bytes travels. */
+/* Return how the bytes of the call n travel, if it has so many. */
 step_way mgrid_step_way_of(const step_pricing *p, int32_t type, const step_node *n, int64_t bytes);
 /* Return the seconds of a compute. */
 double mgrid_step_work_of(const step_pricing *p, const step_node *n);
@@ -162,14 +162,14 @@ typedef struct step_repeat {
 enum { STEP_RECORDS_MAX = 1 << 21 };
 typedef struct step_records {
   size_t n, room, nrepeats;
-  step_record *record; /* sorted by `moved` */
+  step_record *record; /* of a price: sorted by `moved` */
   step_repeat *repeat;
   size_t every; /* repeated iterations are skipped only after so many records */
   bool full;    /* there were more than STEP_RECORDS_MAX; the rest is left out */
 } step_records;
 void mgrid_step_records_free(step_records *r);
 
-typedef struct step_use { /* seconds of a type */
+typedef struct step_use { /* time of a type: seconds in a price, picoseconds in a clock */
   /* hidden: in calls that run while something computes; exposed: in other calls */
   double compute, hidden, exposed;
 } step_use;

@@ -154,8 +154,8 @@ void mgrid_step_close(step_writer *w) {
   w->grouped = w->depth && w->now.node[w->open[w->depth - 1]].kind != STEP_LOOP;
 }
 
-/* Count the operations from entry `at` to `end`; a group counts once. Return `end`, or the entry at
-** which there are too many. */
+/* Count the operations from entry `at` to `end`. A group is one of the *leaves, but each of its
+** calls is one of the *calls. Return `end`, or the entry at which there are too many leaves. */
 static uint32_t program_count(const step_program *p, uint32_t at, uint32_t end, int64_t *leaves,
                               int64_t *calls) {
   *leaves = *calls = 0;
@@ -349,8 +349,8 @@ int64_t mgrid_step_answer(const mgrid_plan *p, const step_read *read, int64_t ra
   return read->asked == STEP_ASKED_INDEX ? group : mgrid_family_size(f, group);
 }
 
-/* Return whether all ranks give the same answer. Such a question distinguishes no ranks, so it is
-** not kept. */
+/* Return whether all ranks certainly give the same answer. Such a question distinguishes no ranks,
+** so it is not kept. */
 static bool answers_alike(const mgrid_plan *p, const step_read *read) {
   if (read->asked == STEP_ASKED_RANK) return p->content.world == 1;
   if (read->asked == STEP_ASKED_COORD) {

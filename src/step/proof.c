@@ -242,8 +242,9 @@ static size_t cycle_through(const step_executor *m, search *s, step_wait start, 
 }
 
 /* Find a shortest cycle of at most `most` ranks: each waits for the next, and the last for the
-** first. Return its length; 0: none. In worlds of up to 1024 ranks every rank is tried as a start;
-** in larger worlds only the first rank of each type, so a shorter cycle may exist. */
+** first. Return its length; 0: none. In worlds of up to 1024 ranks every rank is tried as a start,
+** in larger worlds only the first rank of each type. After 1024 waiting cursors no further rank is
+** tried. So a shorter cycle may exist. */
 static size_t shortest_cycle(const step_executor *m, size_t most, step_wait *out,
                              mgrid_error *err) {
   search s = { 0 };
@@ -518,8 +519,8 @@ static mgrid_status verdict_tell(const step_executor *m, step_verdict *v, mgrid_
   return err->status;
 }
 
-/* Return whether the recipe lists all families of the counterexample as concurrent. Concurrent
-** families leave SMs for each other's kernels (concurrent.c of src/plan). */
+/* Return whether the recipe lists all families of the counterexample as concurrent, in one list.
+** Concurrent families leave SMs for each other's kernels (concurrent.c of src/plan). */
 static bool is_concurrent(const mgrid_step *s, const step_verdict *v) {
   const mgrid_content *c = &s->plan->content;
   for (size_t i = 0; i < c->nconcurrent; i++) {

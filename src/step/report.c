@@ -187,8 +187,8 @@ mgrid_status mgrid_step_sends(const mgrid_step *s, mgrid_text *t, mgrid_error *e
 
 /* ===================================================================== JSON */
 
-/* Return for each family the largest calls and the largest bytes of a rank. The caller frees the
-** list; NULL: no memory. */
+/* Return for each family the most calls and the most bytes of any rank. The caller frees the list;
+** NULL: no memory. */
 static step_sum *report_most_of(const mgrid_step *s) {
   size_t n = s->plan->content.nentries;
   step_sum *most = calloc(2 * n + 1, sizeof *most);

@@ -126,12 +126,12 @@ static mgrid_status add_by_position(const step_runner *r, const step_node *n, co
 
   if (mgrid_step_streams(r))
     return mgrid_fail(r->err, MGRID_UNSUPPORTED,
-                      "%s of the step has bytes by position, line %d: that runs over MPI alone",
+                      "%s of the step, line %d, has bytes by position, which run over MPI only",
                       mgrid_step_rows[n->kind].name, n->line);
   if (out->n + 2 * (size_t)(g->size - 1) > MGRID_TOGETHER_MAX)
     return mgrid_fail(
         r->err, MGRID_LIMIT,
-        "%s of the step has bytes by position, line %d: that runs in groups of %d at most",
+        "%s of the step, line %d, has bytes by position, which run in groups of at most %d",
         mgrid_step_rows[n->kind].name, n->line, MGRID_TOGETHER_MAX / 2 + 1);
   for (int64_t i = 0; i < g->size; i++) {
     char *end = NULL;
@@ -375,16 +375,15 @@ static mgrid_status measure_check(const mgrid_step *s, const mgrid_state *state,
                                   const step_how *how, mgrid_error *err) {
   mgrid_backend *b = state->backend;
   if (!b->ops->together && !b->ops->streams)
-    return mgrid_fail(err, MGRID_UNSUPPORTED,
-                      "a step runs over MPI or on GPUs; %s begins no calls together",
+    return mgrid_fail(err, MGRID_UNSUPPORTED, "a step runs over MPI or on GPUs, not over %s",
                       mgrid_backend_name(b));
   if (b->ops->streams && how->work)
     return mgrid_fail(err, MGRID_UNSUPPORTED,
-                      "computes of a function run on the CPU; with %s take sleep",
+                      "computes of a function run on the CPU; with %s use \"sleep\"",
                       mgrid_backend_name(b));
   if (state->partial)
     return mgrid_fail(err, MGRID_NOT_NOW,
-                      "a state without the ranks that were lost executes no step");
+                      "ranks of this state were lost, and a step needs all ranks");
   return how->unproved ? MGRID_OK : check_proved(s, b, err);
 }
 

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A rank waits when so many calls are in one stream. CUDA's own queue of kernels has about this
-** length. */
+/* A rank waits when so many calls and computes are in one stream. CUDA's own queue of kernels has
+** about this length. */
 enum { FLYING_MAX = 1024, ENDED_MAX = 64 };
 
 bool mgrid_step_streams(const step_runner *r) { return r->state->backend->ops->streams != NULL; }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
 **
 ** step.h - the parts of a step. The step is evaluated once for each class: the ranks that get equal
-** answers to all that the step reads, and so have one program (program.c). types.c splits classes
-** into types, so that the groups of two ranks of one type have members of the same types.
-** executor.c executes one rank of each type, and loops.c skips iterations that repeat. proof.c
-** turns the end of the execution into a verdict. README.md has the rules, inside.md says why one
-** rank stands for its type.
+** answers to all that the step reads, and so have one program (program.c). types.c splits the ranks
+** with equal programs into types: the groups of two ranks of one type have members of the same
+** types. executor.c executes one rank of each type, and loops.c skips iterations that repeat.
+** proof.c turns the end of the execution into a verdict. README.md has the rules, inside.md says
+** why one rank stands for its type.
 */
 #ifndef MGRID_STEP_INSIDE_H
 #define MGRID_STEP_INSIDE_H
@@ -18,7 +18,7 @@
 ** of its loops, the streams of one program. */
 enum { STEP_WORLD_MAX = 1 << 26, STEP_CLASSES_MAX = 1 << 20 };
 enum { STEP_NODES_MAX = 1 << 21, STEP_DEPTH_MAX = 16, STEP_STREAMS_MAX = 32 };
-#define STEP_BYTES_MAX (INT64_C(1) << 53)
+#define STEP_BYTES_MAX (INT64_C(1) << 53) /* bytes of an operation */
 /* bytes that a proof or a price may allocate; arrays with one element for each rank do not count */
 #define STEP_MEMORY_MAX ((size_t)256 << 20)
 #define STEP_LEAVES_MAX (INT64_C(1) << 60) /* operations of a program with its loops unrolled */
@@ -86,12 +86,13 @@ typedef struct step_operation {
   bool parts; /* the bytes consist of one part for each member */
   /* the call of a backend that makes it; reduce, gather and scatter also set mgrid_work.rooted */
   mgrid_call call;
-  /* the operation that stands for it in a traffic text. A gather or a scatter goes through the
-  ** group like a broadcast. A sendrecv in both directions uses each edge of a ring, like an
-  ** all_gather. NULL: the operation sends nothing, or is a receive, whose send counts already */
+  /* the word of src/machine/traffic.c that stands for the operation. A gather or a scatter goes
+  ** through the group like a broadcast. A sendrecv in both directions uses each edge of a ring,
+  ** like an all_gather. NULL: the operation sends nothing, or is a receive, whose send counts
+  ** already */
   const char *traffic;
-  /* the algorithms of each library; an element without a name ends the array. The fastest counts.
-  ** NULL: the bytes go straight to their receivers */
+  /* the algorithms of each library, of which the fastest counts; an element without a name ends the
+  ** array. NULL: the operation does not communicate, or is a message from one rank to another */
   const step_algorithm *nccl, *mpi;
 } step_operation;
 
@@ -126,15 +127,15 @@ typedef struct step_budget {
 void mgrid_step_budget_begin(step_budget *b, const mgrid_limits *limits, const char *what);
 /* Count bytes before they are allocated. Return false if the memory is exhausted. */
 bool mgrid_step_budget_hold(step_budget *b, size_t bytes);
-/* Fail with MGRID_LIMIT if the budget is exhausted: "the proof of the step takes more than 10 s of
+/* The budget is exhausted: fail with MGRID_LIMIT, "the proof of the step takes more than 10 s of
 ** processor time". */
 mgrid_status mgrid_step_budget_spent(const step_budget *b, mgrid_error *err);
 
 /* ----------------------------------------------------------------- programs */
 
-/* One entry of a program. Entries are stored in the order of the text; a block comes before its
-** contents. A word is the index of a text in mgrid_step.word. Programs are compared byte by byte,
-** so the struct has no padding. */
+/* One entry of a program. Entries are stored in the order in which the step makes them; a block
+** comes before its contents. A word is the index of a text in mgrid_step.word. Programs are
+** compared byte by byte, so the struct has no padding. */
 typedef struct step_node {
   uint8_t kind; /* step_kind */
   /* all_to_all: bytes are given by position, `bytes` is their sum; STEP_WAIT: `other` is an
@@ -142,7 +143,7 @@ typedef struct step_node {
   uint8_t listed;
   uint16_t stream; /* a stream of the program */
   int32_t slot;    /* index of a step_slot: the groups in which the operation runs; -1: none */
-  uint32_t end;    /* the first entry behind this one and its contents */
+  uint32_t end;    /* the first entry after this one and its contents */
   int32_t line;    /* line in the recipe; 0: not known */
   uint32_t file;   /* a word: the file of `line` */
   /* a word: the name of a compute, alloc, free or mark; of an all_to_all the list of bytes by
@@ -162,8 +163,10 @@ typedef struct step_program {
   step_node *node; /* [n] */
   uint16_t nstreams;
   uint32_t stream[STEP_STREAMS_MAX]; /* words: the names of the streams; the first is "main" */
-  int64_t leaves;                    /* operations with loops unrolled */
-  int64_t calls;                     /* those of them that communicate; a sendrecv counts once */
+  int64_t leaves;                    /* operations with loops unrolled; a group is one operation */
+  /* operations that communicate, with loops unrolled; each call in a group counts, and a sendrecv
+  ** outside of groups counts once */
+  int64_t calls;
 } step_program;
 
 /* Return the family that owns the communicators of `family`: another family, if the two share all
@@ -219,11 +222,11 @@ struct mgrid_step {
   step_slot *slot;
   step_program *program;
   step_class *class;
-  /* the nodes of the tree of questions; the root is 0. No nodes: the step reads nothing */
+  /* the nodes of the tree of questions; the root is 0. No nodes: all ranks get equal answers */
   step_branch *branch;
   step_edge *edge;
   mgrid_index edges; /* finds an edge by node and answer */
-  int32_t *of;       /* [world]: the class of each rank; -1: not found yet */
+  int32_t *of;       /* [world]: the class of each rank */
   size_t nodes;      /* entries of all programs together */
   mgrid_index words, programs;
   step_lists reads;    /* the questions of all nodes, each once, as a step_read */
@@ -257,23 +260,26 @@ typedef struct step_writer {
   uint32_t open[STEP_DEPTH_MAX]; /* entries of the open blocks */
   bool grouped;                  /* the innermost open block is a group */
   size_t nreads, reads_room;
-  step_read *read; /* the questions of the step, each once, in the order in which it asked them */
-  int64_t *value;  /* the answers */
+  /* the questions that the step has asked, each once, in this order, without those to which all
+  ** ranks give one answer; and the answers */
+  step_read *read;
+  int64_t *value;
 } step_writer;
 
 mgrid_step *mgrid_step_alloc(const mgrid_plan *plan, mgrid_error *err);
-/* return the number of the word, which is added if it is new; -1: no memory */
+/* Return the number of the word, or of the slot, which is added if it is new; -1: no memory. */
 int32_t mgrid_step_word(mgrid_step *s, const char *text);
-int32_t mgrid_step_slot_of(mgrid_step *s, int32_t entry, int32_t nth); /* the same for a slot */
+int32_t mgrid_step_slot_of(mgrid_step *s, int32_t entry, int32_t nth);
 void mgrid_step_writer_begin(step_writer *w, mgrid_step *s, int64_t rank);
 void mgrid_step_writer_free(step_writer *w);
 /* Append an entry. Return NULL if there is no memory or the step has STEP_NODES_MAX entries. */
 step_node *mgrid_step_write(step_writer *w, step_kind kind);
-/* Open the block whose entry is the last one; close the innermost open block. */
+/* Open a block, whose entry was appended last. */
 void mgrid_step_open(step_writer *w);
+/* Close the innermost open block. */
 void mgrid_step_close(step_writer *w);
-/* Count the operations of the program with its loops unrolled. Return p->n, or the entry at which
-** the count exceeds STEP_LEAVES_MAX. */
+/* Set p->leaves and p->calls. Return p->n, or the entry at which the leaves exceed
+** STEP_LEAVES_MAX. */
 uint32_t mgrid_step_count(step_program *p);
 /* Move the program to the step, unless the step has an equal program. Return the number of the
 ** program in the step; -1: no memory. */
@@ -291,8 +297,8 @@ const char *mgrid_step_family_of(const mgrid_step *s, const step_node *n); /* ""
 /* Return the answer of a rank to a question, such as the size of its group; -1: the rank has no
 ** such group or coordinate. */
 int64_t mgrid_step_answer(const mgrid_plan *p, const step_read *read, int64_t rank);
-/* Set *answer to the answer of the writer's rank, and note that its program depends on the
-** question. Return false if there is no memory. */
+/* Set *answer to the answer of the writer's rank. Unless all ranks give the same answer, note that
+** the program depends on this question. Return false if there is no memory. */
 bool mgrid_step_ask(step_writer *w, const step_read *read, int64_t *answer);
 /* Return the class of a rank by its answers; -1: none yet. */
 int32_t mgrid_step_find_class(mgrid_step *s, int64_t rank);
@@ -303,7 +309,7 @@ mgrid_status mgrid_step_add_class(step_writer *w, int32_t program, mgrid_error *
 static inline const step_read *mgrid_step_read_of(const mgrid_step *s, size_t i) {
   return (const step_read *)&s->reads.data[s->reads.start[i]];
 }
-/* Append what the step reads that differs between ranks: "pp.position, rank". */
+/* Append the questions to which ranks give different answers: "pp.position, rank". */
 void mgrid_step_reads_text(const mgrid_step *s, mgrid_text *t);
 
 /* -------------------------------------------------------- report.c: traffic */
@@ -327,7 +333,8 @@ typedef struct step_type {
   int32_t class;
   int64_t first, ranks;
   int32_t *circle; /* [nslots]: the circle of the type's group; -1: in no group */
-  /* [nslots]: the position of rank `first` in its group; of all ranks if the circle is ordered */
+  /* [nslots]: the position of rank `first` in its group. If the circle is ordered, all ranks of the
+  ** type have this position */
   int32_t *position;
 } step_type;
 
@@ -344,10 +351,10 @@ static inline const step_program *mgrid_step_of_type(const mgrid_step *s, const 
                                                      int32_t type) {
   return &s->program[s->class[t->type[type].class].program];
 }
-/* Split classes until, in each slot, the groups of all ranks of a type have members of the same
-** types. Ranks with different values in `apart` get different types; NULL: no such condition. Each
-** round of splitting takes O(world x families). MGRID_LIMIT here and below: the budget is
-** exhausted. */
+/* Split the ranks with equal programs into types until, in each slot, the groups of all ranks of a
+** type have members of the same types. Ranks with different values in `apart` get different types;
+** NULL: no such condition. Each round of splitting takes O(world x families). MGRID_LIMIT here and
+** below: the budget is exhausted. */
 mgrid_status mgrid_step_types_of(const mgrid_step *s, const int32_t *apart, step_budget *b,
                                  step_types *out, mgrid_error *err);
 void mgrid_step_types_free(step_types *t);
@@ -363,8 +370,8 @@ static inline bool mgrid_step_has(const mgrid_step *s, size_t slot, int64_t rank
   return !f->overlapping
          || (f->form->locate(f, rank, s->slot[slot].nth, &of, &position) && of == group);
 }
-/* Count the memory of an array with one number for each rank and slot. Return false if it is too
-** much. */
+/* Count the memory of an array with one number for each rank and slot, except the first slots of
+** families. Return false if it is too much. */
 bool mgrid_step_hold_slots(const mgrid_step *s, step_budget *b);
 
 /* ---------------------------------------------------------- loops.c: places */
@@ -400,13 +407,13 @@ typedef struct step_sizes {
   uint32_t *busy;    /* a bit for each stream on which it communicates, waits or computes */
 } step_sizes;
 
-/* The entries at which a cursor stops: the calls and waits of one stream, or of all streams; or the
-** calls on one circle. */
+/* The entries at which a cursor stops: the calls and waits of one stream; the calls of all streams;
+** or the calls on one circle. */
 typedef struct step_stops {
   const step_program *program;
   const step_sizes *sizes;
   const int32_t *circle; /* the circle of each slot */
-  int32_t stream, only;  /* the stream; the circle; -1: any */
+  int32_t stream, only;  /* the stream, -1: all; the circle, -1: any */
   /* with a clock the cursor also stops at computes, and at loops that the clock takes as one
   ** operation; or NULL */
   const struct step_clock *clock;
@@ -453,7 +460,7 @@ typedef struct step_post { /* an operation that waits for others */
 
 /* where operations meet: a collective on a circle, or the messages between two positions */
 typedef struct step_match {
-  int32_t circle, from, to; /* from -1: a collective */
+  int32_t circle, from, to; /* from -1: a collective; lower: a creation (executor.c) */
   /* posts that wait: [0] collectives or sends; [1] receives, or collectives that wait for an
   ** earlier collective of the same s:group() */
   uint32_t nposts[2];
@@ -565,10 +572,10 @@ typedef struct step_sum { /* what one rank does in one family */
   int64_t calls, bytes;
 } step_sum;
 
-/* Add up the calls and bytes of a program by family: sum[nentries]. A sendrecv is two calls. Sums
-** do not grow beyond INT64_MAX. */
+/* Add up the calls and bytes of a program by family: sum[nentries]. The send and the receive of a
+** sendrecv are two calls. Sums do not grow beyond INT64_MAX. */
 void mgrid_step_sums(const mgrid_step *s, const step_program *p, step_sum *sum);
-/* Return how many operations of all ranks communicate. */
+/* Return the sum of step_program.calls over all ranks. */
 int64_t mgrid_step_total(const mgrid_step *s);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
 **
-** types.c - split the classes of a step into types. Two ranks are of one type if they have one
-** program, and if in each family that the step uses the members of their groups are of the same
-** types. If messages go from position to position in a family, the types must also be in the same
-** order, and the two ranks at the same position. Classes are split until this holds, as the colours
-** of a graph are refined (Weisfeiler and Leman 1968). inside.md says why one rank of a type then
-** stands for all.
+** types.c - find the types of ranks in a step. Two ranks are of one type if they have one program,
+** and if in each family that the step uses the members of their groups are of the same types. If
+** messages go from position to position in a family, the types must also be in the same order, and
+** the two ranks at the same position. The ranks with equal programs are split until this holds, as
+** the colours of a graph are refined (Weisfeiler and Leman 1968). inside.md says why one rank of a
+** type then stands for all.
 */
 #include "step/step.h"
 
@@ -108,9 +108,9 @@ static bool pay_ranks(const refining *x, int64_t n) {
   return mgrid_spend(&x->budget->work, 1 + n * (int64_t)x->nused / 8);
 }
 
-/* Set the first colours: by the program, by the positions in ordered families, and, in families
-** that share only some communicators, by the owner of the communicator. If ranks may be in several
-** groups of a family, every rank gets its own colour. */
+/* Set the first colours: by the program, by x->apart, by the positions in ordered families, and, in
+** families that share only some communicators, by the owner of the communicator. If ranks may be in
+** several groups of a family, every rank gets its own colour. */
 static bool first_colors(refining *x, step_lists *colors) {
   int32_t *row = malloc((3 * x->nused + 3) * sizeof *row);
   bool done = row != NULL, alone = false;

@@ -129,8 +129,8 @@ static void test_kinds(void **unused) {
 }
 
 #define NOT_PLAIN \
-  "; it takes plain values: finite numbers, text in UTF-8, true, false, nil, lists, tables by " \
-  "name"
+  "; it takes finite numbers, text in UTF-8, true, false, nil, lists, and tables with names as " \
+  "keys"
 
 static void test_arguments_refused(void **unused) {
   static const struct {
@@ -340,8 +340,8 @@ static void test_a_function_that_calls_back(void **unused) {
   assert_null(mgrid_runtime_plan(in_use, 8, NULL, 0, NULL, &e));
   assert_int_equal(status, MGRID_NOT_NOW);
   assert_string_equal(
-      e.message, "r:2: back: a hook or a function of the host runs in it, and neither may call "
-                 "moongrid, nor leave by an exception (moongrid_cpp.h)");
+      e.message, "r:2: back: the runtime is running a hook or a function of the host, which must "
+                 "not call moongrid, nor leave by an exception (moongrid_cpp.h)");
   mgrid_runtime_free(in_use);
 }
 

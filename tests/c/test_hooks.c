@@ -124,9 +124,10 @@ static void test_a_hook_that_calls_back(void **unused) {
   assert_string_equal(e.message,
                       "build/calling.lua:4: the recipe runs for more than 1000000 instructions");
   assert_int_equal(of_hook.status, MGRID_NOT_NOW);
-  assert_string_equal(of_hook.message,
-                      "a hook or a function of the host runs in it, and neither may call moongrid, "
-                      "nor leave by an exception (moongrid_cpp.h)");
+  assert_string_equal(
+      of_hook.message,
+      "the runtime is running a hook or a function of the host, which must not call "
+      "moongrid, nor leave by an exception (moongrid_cpp.h)");
   mgrid_plan_free(mgrid_runtime_plan(in_use, 4, NULL, 0, NULL, anew(&e)));
   assert_int_equal(e.status, MGRID_OK);
   mgrid_runtime_free(in_use);
@@ -295,7 +296,7 @@ static void test_log(void **state) {
                    MGRID_OK);
   fresh = mgrid_runtime_ref(mgrid_state_runtime(next));
   snprintf(want, sizeof want,
-           "I recipe picotron is taken anew: %d communicators kept, %d created, %d to go\n",
+           "I recipe picotron is loaded again: %d communicators kept, %d created, %d dropped\n",
            (int)c.kept, (int)c.created, (int)c.dropped);
   assert_true(c.dropped > 0);
   /* the hooks go over to the new runtime */

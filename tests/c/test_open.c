@@ -166,13 +166,13 @@ static void test_texts_refused(void **state) {
     { "", "layout returned nothing; end it with 'return recipe { ... }'" },
     { "\x1bLua", "layout: a recipe is text, and this is a binary chunk" },
     { "return recipe { base = './a.lua' }",
-      "layout:1: './a.lua' is a file, and a recipe that lies in no folder, as one from standard "
-      "input, names none" },
-    { "recipe.import './a.lua'", "layout:1: './a.lua' is a file, and a recipe that lies in no "
-                                 "folder, as one from standard input, names none" },
+      "layout:1: './a.lua' is a file, and a recipe without a folder, such as one from standard "
+      "input, cannot name files" },
+    { "recipe.import './a.lua'", "layout:1: './a.lua' is a file, and a recipe without a folder, "
+                                 "such as one from standard input, cannot name files" },
     { "return recipe '/etc/passwd'",
-      "layout:1: '/etc/passwd' is a file, and a recipe that lies in no folder, as one "
-      "from standard input, names none" },
+      "layout:1: '/etc/passwd' is a file, and a recipe without a folder, such as one from standard "
+      "input, cannot name files" },
   };
   mgrid_error e = MGRID_ERROR_INIT;
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &e);
@@ -186,7 +186,7 @@ static void test_texts_refused(void **state) {
   assert_non_null(big);
   memset(big, ' ', much);
   assert_int_equal(mgrid_runtime_load(rt, "layout", big, much, anew(&e)), MGRID_REFUSED);
-  assert_string_equal(e.message, "recipe layout has 1048577 bytes, and 1048576 at most");
+  assert_string_equal(e.message, "recipe layout has 1048577 bytes; a recipe has at most 1048576");
   free(big);
   /* a bundled recipe may have the same name, and be what this one is based on */
   assert_int_equal(load(rt, "return recipe { base = 'picotron' }", "picotron", &e), MGRID_OK);

@@ -272,8 +272,8 @@ static void test_errors(void **state) {
       "given: none",
       MGRID_REFUSED },
     { "nan",
-      ".lua:33: policy 'nan' is agreed, and returned what ranks cannot compare: a number that is "
-      "not finite",
+      ".lua:33: policy 'nan' is agreed, and returned a value that ranks cannot compare: a number "
+      "that is not finite",
       MGRID_BAD_VALUE }
   };
   mgrid_policy *good = policy(state, "value");
@@ -433,14 +433,14 @@ static void test_plan_values(void **state) {
   refused(NULL, why.status, MGRID_DUPLICATE, "a parameter is given twice");
   assert_null(mgrid_runtime_plan_values(f->rt, 8, 1, none, anew(&why)));
   refused(NULL, why.status, MGRID_USAGE,
-          "a parameter has no name, no kind, or text that is not UTF-8");
+          "a parameter needs a name, a kind, text in UTF-8, and finite numbers");
   const mgrid_arg unsound[] = { mgrid_arg_text("tp", "\xff"), mgrid_arg_number("tp", INFINITY),
                                 mgrid_arg_of("tp", (mgrid_kind)99),
                                 mgrid_arg_table("tp", 1, none) };
   for (size_t i = 0; i < sizeof unsound / sizeof unsound[0]; i++) {
     assert_null(mgrid_runtime_plan_values(f->rt, 8, 1, &unsound[i], anew(&why)));
     refused(NULL, why.status, MGRID_USAGE,
-            "a parameter has no name, no kind, or text that is not UTF-8");
+            "a parameter needs a name, a kind, text in UTF-8, and finite numbers");
   }
   assert_null(mgrid_runtime_plan_values(f->rt, 8, 1, wrong, anew(&why)));
   refused(NULL, why.status, MGRID_BAD_VALUE, "parameter 'tp' is an integer, not 'many'");

@@ -489,23 +489,20 @@ static void test_refusals(void **state) {
     const char *step, *machine, *costs, *message;
   } bad[] = {
     { "s:all_reduce(s.dp, 8)", "node:2 gpu:4[300GB/s]", NULL,
-      "groups of dp cross the level node, whose bandwidth the machine does not say, as in "
-      "node[50GB/s]; that of a "
-      "nearer level "
-      "does not replace it" },
+      "groups of dp cross the level node, whose bandwidth is not known; a machine gives it as "
+      "node[50GB/s]; the bandwidth of a nearer level does not replace it" },
     { "s:all_reduce(s.tp, 8)", "node:2 gpu:4", NULL,
-      "groups of tp cross the level gpu, whose bandwidth the machine does not say, as in "
+      "groups of tp cross the level gpu, whose bandwidth is not known; a machine gives it as "
       "gpu[50GB/s]" },
     { "s:all_reduce(s.tp, 8)", "node:1[1GB/s] gpu:4[1GB/s]", NULL,
       "a world of 8 ranks does not fit the machine, which has 4 places" },
     { "s:compute { name = 'layer', flops = 1 }", NODES, NULL,
-      "compute 'layer', line 1, has flops, and what a GPU of the machine does in a second is not "
-      "known: flops, as in "
-      "--flops 400T" },
+      "compute 'layer', line 1, has flops, but the flops of a GPU in a second are not known; "
+      "--flops 400T gives them" },
     { "s:loop(10^6, function() s:compute { seconds = 10^4 } end)", NODES, NULL,
       "the step takes more than 53 days" },
     { "if s.dp.position == 0 then s:send(s.dp, 1, 8) end", NODES, NULL,
-      "a step is priced if every rank reaches its end, which this one's do not" },
+      "the step has no price, because some rank does not reach its end" },
     { "", NODES, "{ \"flop\": 1 }",
       "costs: unknown key 'flop'; nearest is 'flops' (flops, start, memory, capacity, "
       "beside, call, latency, nvlink, nvls, efficiency, measured, source, error)" },

@@ -262,7 +262,7 @@ static void test_json(void **state) {
   }
   assert_int_equal(mgrid_policy_result(f->one, "keys", MGRID_IS_JSON, &json, anew(&e)),
                    MGRID_BAD_VALUE);
-  assert_non_null(strstr(e.message, "policy 'one' returned what JSON does not have: "));
+  assert_non_null(strstr(e.message, "policy 'one' returned a value that JSON does not have: "));
   mgrid_policy *echo = mgrid_policy_new(f->rt, f->s, "echo", anew(&e));
   const mgrid_arg good = mgrid_arg_json("x", "{\"b\": [1, 2.5], \"a\": {\"c\": true}}"),
                   bad = mgrid_arg_json("x", "{");

@@ -321,7 +321,8 @@ static void test_settings(void **state) {
   assert_non_null(strstr(err.message, ": setting 'training' is true or false, not 1"));
   assert_int_equal(mgrid_runtime_set(rt, s, &none, anew(&err)), MGRID_OUT_OF_RANGE);
   assert_int_equal(mgrid_runtime_set(rt, s, &nameless, anew(&err)), MGRID_USAGE);
-  assert_string_equal(err.message, "a setting has no name, no kind, or text that is not UTF-8");
+  assert_string_equal(err.message,
+                      "a setting needs a name, a kind, text in UTF-8, and finite numbers");
   assert_int_equal(mgrid_runtime_set(rt, s, &unsized, anew(&err)), MGRID_BAD_STRUCT);
   assert_int_equal(mgrid_runtime_set(NULL, s, &evaluation, anew(&err)), MGRID_USAGE);
   assert_int_equal(mgrid_runtime_set(rt, NULL, &evaluation, anew(&err)), MGRID_USAGE);
@@ -383,7 +384,7 @@ static void test_limits_given(void **state) {
   assert_null(mgrid_runtime_new(&odd, NULL, anew(&err)));
   assert_int_equal(err.status, MGRID_OUT_OF_RANGE);
   assert_string_equal(err.message,
-                      "limits are 0 (the default) or more, not -1 seconds, 0 of a call");
+                      "limits are 0 (the default) or more, not seconds -1, call_seconds 0");
   small.memory = 40 << 10;
   assert_null(mgrid_runtime_new(&small, NULL, anew(&err)));
   assert_string_equal(err.message, "the recipe needs more than 40 KiB of memory");

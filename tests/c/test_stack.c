@@ -216,9 +216,8 @@ static void test_levels(void **unused) {
     { "local function d(n) f:map(function(l) if n > 1 then d(n - 1) end return l end) end d(0 ",
       "+ 1", ")", "", 98 },
   };
-  static const char refused[] = "3: the recipe nests too deep: brackets, blocks, .. in a row and "
-                                "functions called back have 200 "
-                                "levels";
+  static const char refused[] = "3: the recipe nests too deep: brackets, blocks, .. in a row, and "
+                                "calls through pcall, map and the like have at most 200 levels";
   (void)unused;
   bool good = true;
   for (size_t i = 0; i < sizeof all / sizeof *all; i++)

@@ -428,7 +428,7 @@ describe("moongrid draw -o x.html", function()
     run(("cp build/moongrid %s; cp examples/moe.lua %s/base.lua"):format(folder, folder))
     support.write(folder .. "/two.lua", "return recipe { base = './base.lua' }")
     refuses(folder .. "/two.lua --world 8 --live -o x.html", 1, "--live takes a recipe that reads no other file; a page "
-      .. "would say: two.lua:1: './base.lua' is a file, and a recipe that lies in no folder, as one from standard input, names none")
+      .. "would say: two.lua:1: './base.lua' is a file, and a recipe without a folder, such as one from standard input, cannot name files")
     local out, err, code = run(folder .. "/moongrid draw megatron --world 8 --live -o x.html")
     assert.are.same({ "", "moongrid: --live needs the page of the playground, and this moongrid was installed without it: "
       .. "scripts/setup --site, make wasm and make install add it\n", 4 }, { out, err, code })

@@ -31,14 +31,14 @@ describe("options that name other things", function()
   local cases = {
     ["t.tp = g 'tp':with { windows = { kv = 0 } }"] = "'kv' in option 'windows' is 1 to 1099511627776, not '0'",
     ["t.tp = g 'tp':with { windows = { kv = 1.5 } }"] = "'kv' of option 'windows' is a whole number, not a number",
-    ["t.tp = g 'tp':with { windows = { 64 } }"] = "numbers of option 'windows' are by name; a key is a number",
+    ["t.tp = g 'tp':with { windows = { 64 } }"] = "each number of option 'windows' needs a name as its key, not a number",
     ["t.tp = g 'tp':with { windows = 'kv' }"] = "option 'windows' is names and numbers such as \"kv=1048576\", not 'kv'",
     ["t.tp = g 'tp':with { windows = 'kv=1 kv=2' }"] = "'kv' is given twice in option 'windows'",
     ["t.tp = g 'tp':with { windows = '9=1' }"] = "'9' in option 'windows' is not a name: a letter or _, then letters, digits or _",
     ["t.tp = g 'tp':with { device = { barrier = 1 } }"] = "unknown number 'barrier' of option 'device'; nearest is 'barriers' "
       .. "(barriers, gin_connection, gin_counters, gin_signals, lsa_barriers, multimem, rail_barriers)",
     ["t.tp = g 'tp':with { device = { multimem = 2 } }"] = "'multimem' in option 'device' is 0 to 1, not '2'",
-    ["t.tp = g 'tp':with { device = true }"] = "option 'device' is a table of numbers by name, not a boolean",
+    ["t.tp = g 'tp':with { device = true }"] = "option 'device' is a table such as { name = number }, not a boolean",
     ["t.tp = g 'tp':with { parent = 5 }"] = "option 'parent' is the name of a family, not a number",
     ["t.tp = g 'tp':with { parent = 'a b' }"] = "option 'parent' is the name of a family, not 'a b'",
     ["t.tp = g 'tp':with { parent = 'dq' } t.dp = g 'dp'"] = "family 'tp': unknown parent 'dq'; nearest is 'dp' (dp)",

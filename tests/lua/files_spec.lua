@@ -74,11 +74,11 @@ describe("a parameter from a file", function()
   for what, case in pairs {
     ["broken YAML"] = { "a.yaml", "a: 1\nb: {c: 2\n", "a.yaml:3: did not find expected ',' or '}'" },
     ["a tab"] = { "a.yaml", "a:\n\tb: 1\n", "a.yaml:2: found character that cannot start any token" },
-    ["a key twice"] = { "a.yaml", "a: 1\nb: 2\na: 3\n", "a.yaml:3: a key that is there already" },
+    ["a key twice"] = { "a.yaml", "a: 1\nb: 2\na: 3\n", "a.yaml:3: the table has this key already" },
     ["a text that C would cut"] = { "a.yaml", 'a: "b\\0c"\n', "a.yaml:1: a text with a zero byte" },
     ["a key that C would cut"] = { "a.yaml", '"a\\0b": 1\n', "a.yaml:1: a key is not text" },
     ["a key that is not text"] = { "a.yaml", "? [1, 2]\n: 3\n", "a.yaml:1: a key is not text" },
-    ["a list"] = { "a.yaml", "- 1\n", "a.yaml:1: a table by name is expected, as tp: 2" },
+    ["a list"] = { "a.yaml", "- 1\n", "a.yaml:1: lines of a name and a value are expected, as tp: 2" },
     ["deep nesting"] = { "a.yaml", "a: " .. deep, "a.yaml:1: nested too deep" },
     ["a file that unfolds without end"] = { "a.yaml", table.concat(laughs), "a.yaml:1: too many values" },
     ["texts that unfold"] = { "a.yaml", "a: &a " .. ("x"):rep(1000000) .. "\nb: [" .. ("*a, "):rep(4) .. "]\n",

@@ -84,8 +84,8 @@ describe("A World in another order", function()
     { "down:window(8)", "window offset 8 is outside the 8 ranks (0 to 7)" },
     { "odd:window(1, 4)", "a window from 1 has 1 to 3 ranks, not 4" },
     { "down:table { { 0 } }",
-      "lists hold ranks, which have no order; make the table of the world itself, 'partial' where it leaves ranks out" },
-    { "down:modes { inside = { { 2, 1 } } }", "strides lie between ranks, which have no order; take the modes of the world itself" },
+      "a table cannot use the order of this World; make the table of the world itself, \"partial\" if it leaves out ranks" },
+    { "down:modes { inside = { { 2, 1 } } }", "modes cannot use the order of this World; take the modes of the world itself" },
     { "grid(odd, 'x-y', { x = 3, y = fill })",
       "x 3 does not divide the 4 ranks of the order; nearest: x 2 or 4, or an order of 3 or 6 ranks" },
     { "grid(odd, 'x', { x = 3 })", "x 3 does not make the 4 ranks of the order; nearest: x 4, or an order of 3 ranks" },
@@ -234,12 +234,12 @@ describe("A grid out of a grid", function()
     { "g:unflatten('dp', 'a', { a = 2, b = 2 })", [[dim 'b' of size 2 is not in the order "a"; known: a]] },
     { "g:unflatten('ep', 'a', { a = 4 })", "unknown dim 'ep'; known: tp, dp, pp" },
     { "g:unflatten('dp', { shard = 2, rep = 2 })", "unflatten needs the order of the new dims, fastest first, as in "
-      .. "(dim, \"rep-shard\", sizes); only two dims, one of them fill, go without" },
+      .. "(dim, \"rep-shard\", sizes); only two dims of which one is fill need no order" },
     { "g:unflatten('dp', { c = 2, a = fill, b = 1 })", "unflatten needs the order of the new dims, fastest first, as in "
-      .. "(dim, \"a-b-c\", sizes); only two dims, one of them fill, go without" },
+      .. "(dim, \"a-b-c\", sizes); only two dims of which one is fill need no order" },
     { "g:unflatten('dp', {})", "unflatten needs the order of the new dims, fastest first, as in "
-      .. "(dim, \"shard-rep\", sizes); only two dims, one of them fill, go without" },
-    { "g:unflatten('dp', { 2, 2 })", "sizes are by name; a key is a number" },
+      .. "(dim, \"shard-rep\", sizes); only two dims of which one is fill need no order" },
+    { "g:unflatten('dp', { 2, 2 })", "each size needs a name as its key, not a number" },
     { "g:unflatten('dp', 'a-b')", "bad argument #3 to 'unflatten' (a table such as { tp = 2, dp = fill } expected, got no value)" },
     { "g:unflatten('dp')", "bad argument #2 to 'unflatten' (order such as \"tp-dp\" expected, got no value)" },
     { "g:unflatten()", "bad argument #1 to 'unflatten' (string expected, got no value)" },

@@ -236,7 +236,7 @@ describe("a limit is where the table says:", function()
       return out .. err:gsub("^.*/[^:]*:", "") .. code
     end
     assert.is_truthy(said(100000):find("^%d+\n0$"))
-    assert.are.equal("11: the text has more than 1048576 bytes; a recipe's have no more\n1", said(200000))
+    assert.are.equal("11: the text has more than 1048576 bytes, the limit of texts in a recipe\n1", said(200000))
   end)
 
   it("what a recipe says of itself", function()

@@ -57,13 +57,13 @@ describe("a recipe means the same:", function()
 
   it("whatever the order of keys of which C sees a part alone", function()
     local table_ = "{ ['a\\0x'] = 1, ['a\\0y'] = 2 }"
-    local none = "a value that is not plain: numbers, strings, booleans, lists, tables by name"
+    local none = "a value other than numbers, strings, booleans, lists and tables with names as keys"
     local code, message = outcome("return recipe { params = { t = param.any(" .. table_ .. ") }, build = topology }")
     assert.are.same({ 1, "parameter 't': " .. none }, { code, message })
     local path = file("return recipe { build = topology, queries = { q = function() return " .. table_ .. " end } }")
     local out, err, rc = run(("build/moongrid ask %s --world 8 --rank 0 q"):format(path))
-    assert.are.same({ "", "moongrid: query 'q' returned what JSON does not have: a number that is not finite, text that is not UTF-8, "
-      .. "or a table that is neither a list nor by name\n", 1 }, { out, err, rc })
+    assert.are.same({ "", "moongrid: query 'q' returned a value that JSON does not have: a number that is not finite, text that is not UTF-8, "
+      .. "or a table whose keys are neither those of a list nor names\n", 1 }, { out, err, rc })
   end)
 
   ends {
@@ -240,7 +240,7 @@ describe("a function of the recipe that changes what is being read changes nothi
       a, b = flat { tensor { axes = { { "a", 8 } }, type = "i8", cut = { a = { "x", bounds = bounds } } },
                     tensor { axes = { { "a", 8 } }, type = "i8" }, over = "y" }
       t.a = a]])
-    assert.are.same({ 1, "the recipe nests too deep: brackets, blocks, .. in a row and functions called back have 200 levels" }, { code, message })
+    assert.are.same({ 1, "the recipe nests too deep: brackets, blocks, .. in a row, and calls through pcall, map and the like have at most 200 levels" }, { code, message })
   end)
 end)
 

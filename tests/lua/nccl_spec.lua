@@ -69,7 +69,7 @@ describe("a step on the stand-in", function()
     assert.truthy(err:find("the step is not proved under the rules of NCCL (cycle), --unproved runs it: rank 0", 1, true), err)
     _, err, code = on(4, ("build/moongrid run %s tp=2 pp=2 --backend nccl --steps 1 --compute gemm"):format(recipe))
     assert.equal(4, code)
-    assert.truthy(err:find("computes of a function run on the CPU; with nccl take sleep", 1, true), err)
+    assert.truthy(err:find("computes of a function run on the CPU; with nccl use \"sleep\"", 1, true), err)
   end)
 end)
 

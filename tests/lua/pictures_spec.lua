@@ -72,7 +72,7 @@ describe("moongrid.pictures", function()
     assert.truthy(message:find("unknown option of a report 'all'", 1, true), message)
     done, message = pcall(mg.pictures.page, { frames = { plan } }, print)
     assert.is_false(done)
-    assert.truthy(message:find("a page has no 'recipe'", 1, true), message)
+    assert.truthy(message:find("a page needs the option 'recipe'", 1, true), message)
   end)
 
   it("writes a page of plans and refusals", function()

@@ -291,7 +291,7 @@ describe("--params", function()
     for _, case in ipairs {
       { ".json", '{"tp": 2,\n', "%s:2: string or '}' expected near end of file" },
       { ".json", "[1]", "%s:1: a JSON object is expected" },
-      { ".lua", "return 3", "%s: a file of parameters returns a table of plain values by name" },
+      { ".lua", "return 3", "%s: a file of parameters returns a table such as { tp = 2 }, with plain values" },
       { ".lua", "return { tp = }", "%s:1: unexpected symbol near '}'\n  return { tp = }\n                ^" },
       { ".lua", "return { tpp = 3 }", "examples/moe.lua:7: unknown parameter 'tpp'; nearest is 'tp' (tp, cp, pp, ep, etp, order)" },
       { ".lua", "return { tp = io }", nil },

@@ -110,8 +110,8 @@ describe("a query", function()
     ["s.tp:buffer(1)"] = "r.lua:2: a query or policy cannot communicate: one rank asks it alone",
     ["function() end"] = "query 'q' returned a function; it can return plain values only",
     ["s.tp"] = "query 'q' returned a Group; it can return plain values only",
-    ["{ s.tp }"] = "query 'q' returned what JSON does not have: a number that is not finite, text that is not UTF-8, or a "
-      .. "table that is neither a list nor by name",
+    ["{ s.tp }"] = "query 'q' returned a value that JSON does not have: a number that is not finite, text that is not UTF-8, or a "
+      .. "table whose keys are neither those of a list nor names",
     ["(function() local t = {} t[1] = t return t end)()"] = "query 'q' returned a value of more than 262144 values or 4194304 "
       .. "bytes of text, or nested too deep",
   } do

@@ -77,7 +77,7 @@ hostile.deep_value = { "local a = {} for _ = 1, 100 do a = { a } end\nreturn rec
   .. "boolean, a list of integers or param.KIND(...) would do; param.any takes every plain value" }
 
 -- strings ----------------------------------------------------------------------------------
-local rep = "1: string.rep: a recipe's strings have at most 65536 bytes"
+local rep = "1: string.rep makes strings of at most 65536 bytes"
 hostile.rep_long = { "local _ = ('x'):rep(1 << 40)", 1, rep }
 hostile.rep_empty = { "local _ = (''):rep(1 << 62)", 1, rep }
 hostile.rep_separator = { "local _ = (''):rep(60000, 'ab')", 1, rep }

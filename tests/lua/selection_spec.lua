@@ -59,17 +59,17 @@ describe("where", function()
     { "tp:where(function() return 1 end)", "where: the function gave a number for group 0, not true or false" },
     { "tp:where(function() error('no') end)", "no" },
     { "tp:where { pq = 0 }", "unknown dim 'pq'; nearest is 'pp' (tp, dp, pp)" },
-    { "tp:where { 0 }", "dims are by name; a key is a number" },
+    { "tp:where { 0 }", "each dim needs a name as its key, not a number" },
     { "tp:where { pp = '0' }", "the coordinate of dim 'pp' is a string, not an integer" },
     { "tp:where()", "bad argument #1 to 'where' (a table such as { pp = 0 } expected, got no value)" },
     { "tp:where(g)", "bad argument #2 to 'where' (a table such as { pp = 0 } expected, got no value)" },
     { "tp:where(w, {})", "bad argument #1 to 'where' (a table such as { pp = 0 } expected, got moongrid.World)" },
     { "tp:where(mg.grid(mg.world(8), 'x', { x = 8 }), { x = 0 })",
       "where: the family is of a world of 16 ranks, the grid of 8" },
-    { "u:where { dp = 1 }", "where: the family is of no one grid; name that of the coordinates: where(g, { pp = 0 })" },
+    { "u:where { dp = 1 }", "where: the family was not made from one grid; give the grid of the coordinates, too: where(g, { pp = 0 })" },
     { "w:table { { 0, 1 } }:where { dp = 1 }", "rank 2 is in no group of the table; declare it 'partial' if that is meant" },
     { "w:table({ { 0, 1 } }, 'partial'):where { dp = 1 }",
-      "where: the family is of no one grid; name that of the coordinates: where(g, { pp = 0 })" },
+      "where: the family was not made from one grid; give the grid of the coordinates, too: where(g, { pp = 0 })" },
   }
 end)
 

@@ -41,7 +41,7 @@ describe("Topology", function()
     { "(function() local x = ('x'):rep(31) t[x] = tp return t[x] == tp end)()", true },
   }
   refuses {
-    { "t.has = tp", "'has' is what a State answers itself; name the family otherwise, as 'has_group'" },
+    { "t.has = tp", "'has' is a field or method of a State; give the family another name, such as 'has_group'" },
     { "t:has()", "bad argument #1 to 'has' (string expected, got no value)" },
     { "t.a = tp t.a = g 'dp'",
       "'a' is in the topology already, since v.lua:1; name yours otherwise, or assign nil first" },
@@ -56,7 +56,7 @@ describe("Topology", function()
     { "t.a = nil", "'a' is assigned nothing (nil); a topology holds families, grids and tensors" },
     { "t.a = {}", "'a' is assigned a table; a topology holds families, grids and tensors: world:table{ {0, 1}, {2, 3} } makes "
       .. "groups of lists" },
-    { "t[1] = tp", "a topology holds families by name; the key is a number" },
+    { "t[1] = tp", "what a topology holds has a name as its key, not a number" },
     { "t['a b'] = tp", "'a b' is not a family name (a letter or _, then letters, digits or _; at most 31)" },
     { "t.x = small 'x'", "family 'x' is of a world of 4 ranks, the topology of 8" },
     { "t.x = small", "grid 'x' is of a world of 4 ranks, the topology of 8" },
@@ -198,7 +198,7 @@ describe("Group", function()
     { "s.edge:prev { wrp = 1 }", "unknown option 'wrp'; nearest is 'wrap' (wrap)" },
     { "s.edge:next(1)", "bad argument #1 to 'next' (\"wrap\" expected, got number)" },
     { "s.edge:at('x')", "bad argument #1 to 'at' (number expected, got string)" },
-    { "local _ = s.edge.rank", "a Group has no rank: its `position` is that of this rank in it, the `rank` of the state that in the world" },
+    { "local _ = s.edge.rank", "a Group has no field 'rank'; `position` is the index of this rank in the group, and the `rank` of the state is its rank in the world" },
     { "s.edge:position_of()", "bad argument #1 to 'position_of' (number expected, got no value)" },
     { "s.tp.next()", "bad argument #1 to 'next' (moongrid.Group expected, got no value)" },
   }

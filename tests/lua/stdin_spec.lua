@@ -54,13 +54,13 @@ describe("a recipe on standard input", function()
 
   for what, case in pairs {
     ["that imports a file"] = { "\nlocal h = recipe.import './h.lua'",
-      "stdin:2: './h.lua' is a file, and a recipe that lies in no folder, as one from standard input, names none" },
+      "stdin:2: './h.lua' is a file, and a recipe without a folder, such as one from standard input, cannot name files" },
     ["that stands on a file"] = { "return recipe { base = './in.lua' }",
-      "stdin:1: './in.lua' is a file, and a recipe that lies in no folder, as one from standard input, names none" },
+      "stdin:1: './in.lua' is a file, and a recipe without a folder, such as one from standard input, cannot name files" },
     ["that names a folder that is there"] = { "local _, m = pcall(recipe, 'lua') error(string.sub(m, 1, 60))",
       "stdin:1: stdin:1: no recipe 'lua': neither bundled nor a file; known:" },
     ["that names itself"] = { "return recipe '/dev/stdin'",
-      "stdin:1: '/dev/stdin' is a file, and a recipe that lies in no folder, as one from standard input, names none" },
+      "stdin:1: '/dev/stdin' is a file, and a recipe without a folder, such as one from standard input, cannot name files" },
     ["without end"] = { "while true do end", "stdin:1: the recipe runs for more than 200000000 instructions", 3 },
     ["without memory"] = { "local t = {} while true do t = { t } end", "stdin:1: the recipe needs more than 64 MiB of memory", 3 },
     ["that is too long"] = { ("-- a line\n"):rep(110000), "cannot read standard input: it has more than 1048576 bytes" },

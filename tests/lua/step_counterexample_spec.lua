@@ -138,7 +138,8 @@ end
 
 -- Run the lists of all ranks until nothing moves. Return begun[rank][i], ended[rank][i], before[rank][i], whether all end.
 local function halt(lists)
-  local begun, ended, before, whole = {}, {}, {}, nil
+  local begun, ended, before = {}, {}, {}
+  local whole
   for rank = 0, 3 do begun[rank], ended[rank], before[rank] = {}, {}, befores(lists[rank]) end
   local function meets(rank, i, call)
     for _, other in ipairs(call and group_of(call, rank) or {}) do

@@ -194,8 +194,8 @@ digest]], price)
     refused("--machine dgx-h100 -o x.pdf", "--output is a file that ends with .svg, .html or .json, not 'x.pdf'", 2)
     refused("--machine dgx-h100 --flops fast", "--flops is the number of operations of a GPU in a second, as 400e12 or 400T, not 'fast'", 2)
     refused("--machine dgx-h100 -o /none/x.svg", "cannot write /none/x.svg: No such file or directory", 3)
-    refused("--machine " .. nodes, "compute 'layer', line 8, has flops, and what a GPU of the machine does in a second is not known: "
-      .. "flops, as in --flops 400T", 1)
+    refused("--machine " .. nodes, "compute 'layer', line 8, has flops, but the flops of a GPU in a second are not known; "
+      .. "--flops 400T gives them", 1)
   end)
 
   it("is compared by diff --step", function()

@@ -217,13 +217,13 @@ if s.pp.position == 0 then s:recv(s.pp, 1, 8) else s:recv(s.pp, 0, 8) end]]
     refused("s:all_reduce(s.tpp, 8)", "8: unknown family or operation of a step 'tpp'; nearest is 'tp' (dp, pp, tp, ends, all_reduce, all_gather, "
       .. "reduce_scatter, all_to_all, broadcast, reduce, gather, scatter, barrier, send, recv, sendrecv, group, loop, compute, alloc, free, mark, "
       .. "event, wait, host_wait, on)")
-    refused("s:all_reduce('tp', 8)", "8: all_reduce(group, bytes): the group is one of s, as s.tp, not a string")
-    refused("s:all_reduce(s.ends, 8)", "8: all_reduce(group, bytes): the group is nil, so this rank is in none of that family; ask first: "
+    refused("s:all_reduce('tp', 8)", "8: all_reduce(group, bytes): the group is a group of s, as s.tp, not a string")
+    refused("s:all_reduce(s.ends, 8)", "8: all_reduce(group, bytes): the group is nil, because this rank is in no group of the family; ask first: "
       .. "if s.tp then ...")
-    refused("s:send(s.pp, 2, 8)", "8: send(pp): position 2 is none of its group of 2; nearest is 1")
+    refused("s:send(s.pp, 2, 8)", "8: send(pp): position 2 is not in the group of 2; nearest is 1")
     refused("s:send(s.pp, s.tp:at(0), 8)", "8: send: the member is one of tp, not of pp")
-    refused("s:send(s.pp, s.pp:at(7), 8)", "8: send(pp): nil is not a position; one of 0 to 1 would do")
-    refused("s:all_to_all(s.tp, { 1 })", "8: all_to_all(tp): the list has 1 bytes, and the group 2 members: one for each")
+    refused("s:send(s.pp, s.pp:at(7), 8)", "8: send(pp): nil is not a position; positions are 0 to 1")
+    refused("s:all_to_all(s.tp, { 1 })", "8: all_to_all(tp): the list has length 1, and needs one number for each of the 2 members of the group")
     refused("s:all_to_all(s.tp, { 1, -2 })", "8: all_to_all: bytes are a whole number of 0 or more, not -2")
     refused("s:all_to_all(s.tp, { 2^52, 2^52 + 1 })", "8: all_to_all: bytes are 9007199254740992 at most, in all")
     refused("s:broadcast(s.tp, 8, { rot = 1 })", "8: unknown option of an operation 'rot'; nearest is 'root' (type, root)")
@@ -236,8 +236,8 @@ if s.pp.position == 0 then s:recv(s.pp, 1, 8) else s:recv(s.pp, 0, 8) end]]
     refused("s:all_reduce(s.tp, 0/0)", "8: all_reduce: bytes are a whole number of 0 or more, not nan")
     refused("for i = 1, 100 do s:on('x' .. i):barrier(s.tp) end", "8: a step has 32 streams at most", 3)
     refused("s.step = 1", "8: a Step cannot be changed")
-    refused("s:loop(3)", "8: loop(n, function): what it repeats is a function, not nil")
-    refused("s:group { 1 }", "8: group(function): what starts together is called by a function, not a table")
+    refused("s:loop(3)", "8: loop(n, function): the loop repeats a function, not nil")
+    refused("s:group { 1 }", "8: group(function): the operations that start together are made by a function, not a table")
     refused("s:loop(-1, function() end)", "8: loop: iterations are a whole number of 0 or more, not -1")
     refused("s:group(function() s:compute { flops = 1 } end)",
       "8: compute goes before or after a group, which has only operations that start together")
@@ -248,7 +248,7 @@ if s.pp.position == 0 then s:recv(s.pp, 1, 8) else s:recv(s.pp, 0, 8) end]]
     refused("s:alloc('a', 1) s:free 'b'", "8: unknown name of s:alloc 'b'; known: a")
     refused("pcall(function() s:loop(2, function() error 'x' end) end)", "8: an error left this block of the step, and was caught")
     refused("while true do end", "8: the recipe runs for more than 200000000 instructions", 3)
-    refused("while true do s:barrier(s.tp) end", "8: the step has more than 2097152 entries; s:loop(n, function() ... end) keeps a loop as one", 3)
+    refused("while true do s:barrier(s.tp) end", "8: the step has more than 2097152 entries; s:loop(n, function() ... end) makes its entries only once", 3)
   end)
 
   it("may not change what its next evaluation sees", function()
@@ -329,7 +329,7 @@ describe("plan:step", function()
   it("refuses a plan of no recipe, and a recipe without a step", function()
     local world = moongrid.world(4)
     local function message(f) return (select(2, pcall(f)):gsub("^.-:%d+: ", "")) end
-    assert.equal("the step of a plan is its recipe's: recipe:plan(...) makes one that has it",
+    assert.equal("the plan has no recipe, and so no step: recipe:plan(...) makes a plan with its recipe",
       message(function() moongrid.plan(moongrid.topology(world)):step() end))
     assert.equal("the recipe examples/moe.lua has no step: step = function(s, p) ... end makes one, or a file of its own",
       message(function() moongrid.load "examples/moe.lua":plan(8):step() end))

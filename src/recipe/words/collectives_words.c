@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
 ** collectives_words.c - collectives for Lua, on buffers that the library allocates, over MPI and
-** NCCL alike. They are for self-tests and small benchmarks, not for tensors of a trainer. A call
-** that fails returns nil, message, status.
+** NCCL alike. They are for self-tests and small benchmarks, not for tensors of a trainer. If the
+** backend fails, a call returns nil, message, status; wrong arguments raise.
 */
 #include "comm/compare.h"
 #include "recipe/bind.h"
@@ -80,7 +80,8 @@ static void collectives_store(const buffer *b, void *to, size_t i, lua_State *L,
   }
 }
 
-/* buffer:set(number) fills it. buffer:set{ ... } writes its first elements */
+/* buffer:set(number) sets all elements; buffer:set{ ... } sets the first ones. Both return the
+** buffer */
 static int buffer_set(lua_State *L) {
   const buffer *b = check_buffer(L, 1);
   bool list = lua_istable(L, 2);
@@ -152,11 +153,12 @@ static buffer *check_use(lua_State *L, int i, const mgrid_group *g, size_t least
                          const buffer *like) {
   buffer *b = check_buffer(L, i);
   if (b->kind->native != mgrid_group_kind(g)->native || b->backend != g->state->backend)
-    mgrid_lua_raise(L, "the buffer is %s's; make it with group:buffer of this group",
-                    b->kind->name);
+    mgrid_lua_raise(
+        L, "the buffer is for another job or backend (%s); make it with group:buffer of this group",
+        b->kind->name);
   if (like && b->type != like->type)
-    mgrid_lua_raise(L, "one buffer has %s, the other %s", type_names[like->type],
-                    type_names[b->type]);
+    mgrid_lua_raise(L, "one buffer has elements of type %s, the other of %s",
+                    type_names[like->type], type_names[b->type]);
   if (b->n < least) mgrid_lua_raise(L, "the buffer has %zu elements, %zu are needed", b->n, least);
   return b;
 }
@@ -166,8 +168,8 @@ static mgrid_reduction reduction(lua_State *L, int i) {
   return (mgrid_reduction)luaL_checkoption(L, i, "sum", names);
 }
 
-/* Return the rank r of a member that is given as { rank = r }, or -1 for one that is given as a
-** position. Reading the table may run Lua, so call this before asking for the group. */
+/* If argument i is { rank = r }, return r; if it is a position, return -1. Reading the table may
+** run Lua, so call this before asking for the group. */
 static int64_t read_rank(lua_State *L, int i) {
   static const char *const known[] = { "rank" };
   if (!lua_istable(L, i)) return -1;
@@ -180,7 +182,8 @@ static int64_t read_rank(lua_State *L, int i) {
   return rank;
 }
 
-/* Return the position of the member at i. `rank` is what read_rank has returned for it. */
+/* Return the position of the member that argument i names. `rank` is the result of read_rank for
+** this argument. */
 static int64_t collectives_check_position(lua_State *L, int i, int64_t rank, const mgrid_group *g) {
   if (lua_istable(L, i)) {
     int64_t position = mgrid_group_position_of(g, rank);
@@ -335,7 +338,8 @@ const luaL_Reg mgrid_lua_group_use[] = { { "buffer", group_buffer },
                                          { NULL, NULL } };
 
 /* ------------------------------------------------------------------ over the whole job
-** These use the calls by which ranks agree, so they need no state, and are for small data. */
+** Methods of Job. They use the calls by which ranks agree, so they need no state, and are for small
+** data. */
 
 mgrid_backend *mgrid_lua_check_job(lua_State *L, int i) {
   mgrid_backend *b = *(mgrid_backend **)luaL_checkudata(L, i, MGRID_LUA_JOB);
@@ -385,7 +389,7 @@ static int job_agree(lua_State *L) {
 /* The root's first message, by which each rank checks whether the data fits before it is sent. */
 typedef struct heading {
   int64_t type; /* of a buffer; VALUE: the data is JSON */
-  size_t bytes; /* at most MOST */
+  size_t bytes; /* all ranks refuse more than MOST */
 } heading;
 
 enum { VALUE = -1, MOST = 1 << 30 };
@@ -425,7 +429,7 @@ static mgrid_status pack(lua_State *L, const buffer *own, heading *p, void **dat
 static mgrid_status buffer_fits(const buffer *own, const heading *p, bool root, void **data,
                                 mgrid_error *err) {
   if (p->type < VALUE || p->type >= (int64_t)(sizeof type_sizes / sizeof *type_sizes))
-    return mgrid_fail(err, MGRID_BACKEND, "the root broadcasts what is of no type, number %" PRId64,
+    return mgrid_fail(err, MGRID_BACKEND, "the root broadcasts data of an unknown type, %" PRId64,
                       p->type);
   if (p->bytes > MOST)
     return mgrid_fail(err, MGRID_OUT_OF_RANGE,

@@ -96,7 +96,8 @@ static int plan_communicators(lua_State *L) {
   return 1;
 }
 
-/* plan:leaders(family) -> a list of { family, groups } */
+/* plan:leaders(family) -> a list of { family, groups }: the families whose communicators some
+** groups of this family share, and how many groups share them */
 static int plan_leaders(lua_State *L) {
   const mgrid_plan *p = mgrid_lua_check_plan(L, 1);
   int i = mgrid_lua_check_entry(L, p, 2);
@@ -125,8 +126,8 @@ static int plan_lines(lua_State *L) {
   return 1;
 }
 
-/* plan:idle() -> the number of ranks that are in no group (nil: not known), which they are, whether
-** the recipe allows it */
+/* plan:idle() -> the number of ranks that are in no group (nil: not known), these ranks as text,
+** whether the recipe allows such ranks */
 static int plan_idle(lua_State *L) {
   const mgrid_plan *p = mgrid_lua_check_plan(L, 1);
   mgrid_text which = { 0 };
@@ -139,8 +140,8 @@ static int plan_idle(lua_State *L) {
   return 3;
 }
 
-/* plan:unheeded([backend]) -> the options that the backend ignores, "timeout of 3 families, nccl of
-** 1 family"; the name of the backend */
+/* plan:unheeded([backend]) -> the options of the plan that the backend ignores, "timeout of 3
+** families, nccl of 1 family"; the name of the backend */
 static int plan_unheeded(lua_State *L) {
   const mgrid_plan *p = mgrid_lua_check_plan(L, 1);
   const char *name = luaL_optstring(L, 2, NULL);

@@ -17,8 +17,8 @@ typedef struct callback {
   lua_State *L;
   int fn; /* index of the function on the stack */
   int64_t group;
-  int64_t n;    /* members before the call, and after it */
-  int64_t cap;  /* most members after it */
+  int64_t n;    /* members: before the call, of the group; after it, of the result */
+  int64_t cap;  /* most members of the result */
   int64_t made; /* members of all calls so far */
   int64_t *positions;
   int64_t *ranks;
@@ -78,7 +78,8 @@ static int call_map(lua_State *L) { /* function, call */
   return 0;
 }
 
-/* Call body(function, call). -1: an error, whose message is on the top of the stack. */
+/* Call body(function, call). Return the number of members of the result. -1: an error; if the
+** function has raised it, its message is on the top of the stack. */
 static int64_t protected_call(callback *c, lua_CFunction body, mgrid_error *err) {
   if (!lua_checkstack(c->L, 8)) {
     mgrid_oom(err);
@@ -274,7 +275,7 @@ static void list_order(lua_State *L, int64_t count) {
   lua_replace(L, 2);
 }
 
-/* Push the groups of the Family at 1 in the order of the list at 2. */
+/* Push a Family of the groups of the Family at 1, in the order of the list at 2. */
 MGRID_APART static int renumber(lua_State *L) {
   mgrid_lua_family *f = mgrid_lua_check_family(L, 1);
   mgrid_lua_check_table(L, 2, "{ 1, 0 }");
@@ -295,7 +296,7 @@ MGRID_APART static int renumber(lua_State *L) {
   return mgrid_lua_made_family(L, box, &e);
 }
 
-/* Replace the argument at 2 by the list of groups in the order of their first members. */
+/* Replace argument 2 by the list of the groups of f in the order of their first members. */
 static void list_firsts(lua_State *L, const mgrid_family *f) {
   mgrid_lua_charge(L,
                    f->count < INT64_MAX / (16 * f->nodes) ? 16 * f->nodes * f->count : INT64_MAX);
@@ -309,8 +310,8 @@ static void list_firsts(lua_State *L, const mgrid_family *f) {
   lua_settop(L, 2);
 }
 
-/* Push the groups of a rule in the order of their first members, by sorting the modes of the index
-** by stride. */
+/* Push a Family of the groups of f, which has a rule, in the order of their first members. To order
+** the groups, sort the modes of the index by stride. */
 static int rule_by_first(lua_State *L, const mgrid_family *f) {
   const mgrid_modes *own = &f->rule->index;
   mgrid_mode at[MGRID_MODES_MAX];
@@ -342,7 +343,7 @@ static int family_renumber(lua_State *L) {
   return renumber(L);
 }
 
-/* Push the groups of the Family at 1 whose numbers are in the list at 2. */
+/* Push a Family of the groups of the Family at 1 whose numbers are in the list at 2. */
 MGRID_APART static int some_groups(lua_State *L) {
   mgrid_lua_family *f = mgrid_lua_check_family(L, 1);
   mgrid_lua_check_table(L, 2, "{ 0, 3 }");
@@ -410,10 +411,12 @@ MGRID_APART static int where_there(lua_State *L) {
   if (!mgrid_lua_test_box(L, 2, MGRID_LUA_GRID)) {
     mgrid_lua_check_table(L, 2, "{ pp = 0 }");
     if (lua_getiuservalue(L, 1, 1) != LUA_TUSERDATA)
-      return mgrid_lua_raise(L, "where: the family is of no one grid; name that of the "
-                                "coordinates: where(g, { pp = 0 })");
+      return mgrid_lua_raise(L,
+                             "where: the family was not made from one grid; give the grid of the "
+                             "coordinates, too: where(g, { pp = 0 })");
     lua_insert(L, 2);
   }
+
   mgrid_grid *g = mgrid_lua_check_grid(L, 2);
   mgrid_lua_check_coords(L, 3, g, -1, coords);
   mgrid_lua_family *box = mgrid_lua_derive_family(L, NULL);

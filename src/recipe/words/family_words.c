@@ -148,7 +148,8 @@ static int families_union(lua_State *L) { return combine(L, UNION); }
 static int families_closure(lua_State *L) { return combine(L, CLOSURE); }
 static int families_zip(lua_State *L) { return combine(L, take_spread(L) ? SPREAD : ZIP); }
 
-/* family:with{ timeout = 600, nccl = { max_ctas = 16 } } -> the family with these options */
+/* family:with{ timeout = 600, nccl = { max_ctas = 16 } } -> the family with its options and
+** these */
 static int family_with(lua_State *L) {
   mgrid_lua_family *f = mgrid_lua_check_family(L, 1);
   mgrid_lua_check_table(L, 2, "{ timeout = 600 }");
@@ -279,7 +280,7 @@ static int family_count(lua_State *L) {
   return 1;
 }
 
-static int family_size(lua_State *L) { /* nil where groups differ */
+static int family_size(lua_State *L) { /* nil if groups differ in size */
   return mgrid_lua_push_index(L, mgrid_lua_check_family(L, 1)->f->size);
 }
 
@@ -344,7 +345,7 @@ static void set_modes(lua_State *L, const char *name, const mgrid_modes *modes) 
   lua_setfield(L, -2, name);
 }
 
-/* family:modes() -> a table for world:modes, or nil */
+/* family:modes() -> the rule, as a table for world:modes; nil if the family has no rule */
 static int family_modes(lua_State *L) {
   const mgrid_strided *rule = mgrid_lua_check_family(L, 1)->f->rule;
   if (!rule) return lua_pushnil(L), 1;
@@ -414,7 +415,7 @@ void mgrid_lua_add_families(lua_State *L, const mgrid_content *c) {
   mgrid_lua_add_lines(L, c->nentries, c, write_entry);
 }
 
-/* family:explain() -> its rule; the rule in words */
+/* family:explain() -> the rule of the family; the rule in words */
 static int family_explain(lua_State *L) {
   mgrid_family *f = mgrid_lua_check_family(L, 1)->f;
   mgrid_text t = { 0 };

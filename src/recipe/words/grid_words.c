@@ -19,7 +19,7 @@ int mgrid_lua_unknown_dim(lua_State *L, const mgrid_grid *g, const char *name) {
   return mgrid_lua_unknown(L, "dim", name, known, g->n);
 }
 
-/* Push the names of an order, "tp-cp-dp" or {"tp","cp","dp"}, and return their number. */
+/* Read the order at i, "tp-cp-dp" or {"tp","cp","dp"}: push its names, and return their number. */
 static size_t push_order(lua_State *L, int i, const char **names) {
   size_t n = 0;
 
@@ -72,8 +72,8 @@ static int64_t dim_size(lua_State *L, const char *name) {
   return size;
 }
 
-/* Append the dims that have a size but are not in the order, and refuse any size but 1. `order` is
-** the order in messages. */
+/* The table at `sizes` may have dims that are not in the order. Append them to `dims` if their size
+** is 1, else raise; messages show the text `order`. Return the number of all dims. */
 static size_t append_unordered(lua_State *L, int sizes, mgrid_dim *dims, size_t n,
                                const char *order) {
   const char *extra[MGRID_DIMS_MAX], *known[MGRID_DIMS_MAX];
@@ -86,7 +86,7 @@ static size_t append_unordered(lua_State *L, int sizes, mgrid_dim *dims, size_t 
   for (int keys = lua_gettop(L); mgrid_lua_step(L, sizes, keys, &k); lua_pop(L, 1)) {
     lua_pop(L, 1);
     if (lua_type(L, -1) != LUA_TSTRING)
-      mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "sizes are by name; a key is %s",
+      mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "each size needs a name as its key, not %s",
                          mgrid_lua_kind(L, -1));
     const char *name = lua_tostring(L, -1); /* the table of sizes keeps the string alive */
     bool found = false;
@@ -113,9 +113,9 @@ static size_t append_unordered(lua_State *L, int sizes, mgrid_dim *dims, size_t 
   return n;
 }
 
-/* Read dims, the fastest first, and return their number. Their names are in the order at `order`,
-** with `slowest` the slowest first, and their sizes, by name, in the table at `sizes`. The names
-** stay on the stack, which keeps them alive. */
+/* Set `dims` to the dims of a grid, the fastest first, and return their number. The names come from
+** the order at `order`, which with `slowest` has the slowest dim first; the sizes come from the
+** table at `sizes`. The names stay on the stack, which keeps them alive. */
 static size_t push_dims(lua_State *L, int order, int sizes, bool slowest, mgrid_dim *dims) {
   const char *names[MGRID_DIMS_MAX];
   luaL_argexpected(L, lua_isstring(L, order) || lua_istable(L, order), order,
@@ -142,7 +142,7 @@ static int made_grid(lua_State *L, mgrid_grid **box, const mgrid_error *e) {
   return 1;
 }
 
-/* Return whether the argument at i is the word `known`, or false for nil. Raise for others. */
+/* Return true if argument i is the word `known`, false if it is nil or absent. Else raise. */
 static bool check_word(lua_State *L, int i, const char *known) {
   if (lua_isnoneornil(L, i)) return false;
   const char *word = luaL_checkstring(L, i);
@@ -168,7 +168,7 @@ void mgrid_lua_charge_listed(lua_State *L, const mgrid_grid *g, const mgrid_chos
   mgrid_lua_reserve(L, ranks, 24);
 }
 
-/* Return the name of a dim at i, which messages call argument `nth`. */
+/* Return the name of a dim at index i of the stack. Messages call it argument `nth`. */
 static const char *dim_name(lua_State *L, int i, int nth) {
   if (lua_type(L, i) != LUA_TSTRING)
     mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "argument %d is %s, not the name of a dim", nth,
@@ -189,7 +189,7 @@ static mgrid_lua_family *new_family_of_grid(lua_State *L) {
   return box;
 }
 
-/* Read the names of dims from 2 on. Return their number. */
+/* Read the arguments from 2 on, which are names of dims. Return their number. */
 static size_t check_dims(lua_State *L, const char **dims) {
   int n = lua_gettop(L) - 1;
   mgrid_lua_check_ndims(L, (size_t)n);
@@ -251,7 +251,8 @@ static int grid_except(lua_State *L) {
 }
 
 /* Push the value of the option `cartesian`, "x:4:periodic y:2", for the groups along the dims that
-** are marked in `inside`. At `periods` is a table { x = true } of periodic dims, or nil. */
+** are marked in `inside`. The value at `periods` is a table { x = true } of periodic dims, or
+** nil. */
 static const char *push_shape(lua_State *L, const mgrid_grid *g, const bool *inside, int periods) {
   luaL_Buffer text;
   bool periodic[MGRID_DIMS_MAX] = { false };
@@ -277,8 +278,9 @@ static const char *push_shape(lua_State *L, const mgrid_grid *g, const bool *ins
   return lua_tostring(L, -1);
 }
 
-/* grid:cartesian{ "x", "y", periods = { x = true } }: as grid:along(...), without names along all
-** dims. Adds the option `cartesian`: communicators of MPI get a Cartesian topology */
+/* grid:cartesian{ "x", "y", periods = { x = true } }: the family of grid:along("x", "y"), with the
+** option `cartesian`, by which communicators of MPI get a Cartesian topology. If no dim is named,
+** the family is along all dims */
 static int grid_cartesian(lua_State *L) {
   static const char *const options[] = { "periods" };
   mgrid_grid *g = mgrid_lua_check_grid(L, 1);
@@ -416,7 +418,7 @@ static void push_default_order(lua_State *L, int i) {
   for (int keys = lua_gettop(L); n < MGRID_DIMS_MAX && mgrid_lua_step(L, i, keys, &at);
        lua_pop(L, 2)) {
     if (lua_type(L, -2) != LUA_TSTRING)
-      mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "sizes are by name; a key is %s",
+      mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "each size needs a name as its key, not %s",
                          mgrid_lua_kind(L, -2));
     if (mgrid_lua_is_fill(L, -1)) slower = n, fills++;
     names[n++] = lua_tostring(L, -2);
@@ -435,8 +437,7 @@ static void push_default_order(lua_State *L, int i) {
     len += (size_t)snprintf(order + len, sizeof order - len, "%s%.31s", k ? "-" : "", names[k]);
   mgrid_lua_raise(L,
                   "unflatten needs the order of the new dims, fastest first, as in (dim, \"%s\", "
-                  "sizes); only two "
-                  "dims, one of them fill, go without",
+                  "sizes); only two dims of which one is fill need no order",
                   n ? order : "shard-rep");
 }
 

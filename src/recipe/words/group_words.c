@@ -60,7 +60,7 @@ void mgrid_lua_keep_answer(lua_State *L, int answers, const char *name) {
 
 /* ------------------------------------------------------------------- memory
 ** The windows and the device communicator of a group, and the GPU memory of a state. Addresses are
-** light userdata, which a program passes to kernels.
+** light userdata, which a program passes to kernels of a GPU.
 */
 
 static void set_address(lua_State *L, const char *key, const void *address) {
@@ -339,8 +339,8 @@ static int group_missing(lua_State *L) {
   if (strcmp(key, "rank") == 0)
     return mgrid_lua_raise_as(
         L, MGRID_UNKNOWN_NAME,
-        "a Group has no rank: its `position` is that of this rank in it, the `rank` of the state "
-        "that in the world");
+        "a Group has no field 'rank'; `position` is the index of this rank in the group, and the "
+        "`rank` of the state is its rank in the world");
   if (!mgrid_lua_class_get(L, &group_class, GROUP, key))
     return mgrid_lua_unknown_field(L, &group_class, key);
   if (strcmp(key, "ranks") != 0 && strcmp(key, "backend") != 0) mgrid_lua_keep_answer(L, 1, key);

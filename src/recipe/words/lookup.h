@@ -2,9 +2,9 @@
 **
 ** lookup.h - the fields of State and Group. A trainer reads `state.tp.position` in every step, so
 ** this is as fast as reading a Lua table, and allocates nothing. Every State and Group has its own
-** metatable, whose __index is a table of answers that never change. If a name is missing in that
-** table, its own __index is called, a function that adds the answer. Closing a state empties these
-** tables; from then on its groups raise.
+** metatable, whose __index is a table of answers that never change. For a name that is not in this
+** table, Lua calls a function, which finds the answer, and adds it to the table unless it may
+** change. Closing a state empties these tables; from then on its groups raise.
 */
 #ifndef MGRID_LOOKUP_H
 #define MGRID_LOOKUP_H

@@ -54,8 +54,9 @@ static void options_read_numbers(lua_State *L, const mgrid_option *row, const ch
 
     while (mgrid_lua_step(L, at, keys, &n)) {
       if (lua_type(L, -2) != LUA_TSTRING)
-        mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "numbers of option '%s' are by name; a key is %s",
-                           row->name, mgrid_lua_kind(L, -2));
+        mgrid_lua_raise_as(L, MGRID_BAD_VALUE,
+                           "each number of option '%s' needs a name as its key, not %s", row->name,
+                           mgrid_lua_kind(L, -2));
       if (lua_isboolean(L, -1)) {
         lua_pushinteger(L, lua_toboolean(L, -1));
         lua_replace(L, -2);
@@ -75,7 +76,7 @@ static void options_read_numbers(lua_State *L, const mgrid_option *row, const ch
     lua_settop(L, at);
   }
 
-  options_read_text(L, row->name, "a table of numbers by name", out);
+  options_read_text(L, row->name, "a table such as { name = number }", out);
 }
 
 /* Read the value on the top as a field of `nccl`. */
@@ -149,8 +150,8 @@ void mgrid_lua_check_options(lua_State *L, int i, const mgrid_choice *on, mgrid_
 
 /* ------------------------------------------------- choose(topology, family, ...) */
 
-/* If the value at i is text, such as from a command line, and the option is a flag or a number of
-** seconds, replace the text by its value. */
+/* If the value at i is text, as from a command line, and the option is a flag or a number of
+** seconds, replace the text by the flag or number that it means. */
 static void parse_value(lua_State *L, int i, const mgrid_option *row) {
   static const char *const flags[] = { "false", "0", "true", "1" };
   if (lua_type(L, i) != LUA_TSTRING) return;

@@ -65,7 +65,7 @@ static json_t *grid_json(const mgrid_content *c, const char *name) {
   return all;
 }
 
-/* Return a family as JSON, without its groups, of which there may be as many as ranks. */
+/* Return a family as JSON, without its groups, because it may have as many groups as ranks. */
 static json_t *plan_family_json(const mgrid_content *c, const char *name) {
   const mgrid_entry *e = &c->entry[mgrid_content_find(c, name)];
   const mgrid_family *f = e->family;
@@ -196,7 +196,7 @@ static int print_piece(void *to, const char *s, size_t len) {
   lua_pushcfunction(t->L, write_piece);
   lua_pushvalue(t->L, t->write);
   lua_pushlightuserdata(t->L, &p);
-  /* raise later, because the writer of JSON above has memory to free */
+  /* raise later (push_printed), because the function that calls this sink has memory to free */
   t->raised = lua_pcall(t->L, 2, 0, 0) != LUA_OK;
   return t->raised;
 }
@@ -212,7 +212,7 @@ static int push_printed(lua_State *L, mgrid_status s, printed *t, const mgrid_er
   if (t->raised) return lua_error(L);
   if (t->long_text)
     return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE,
-                              "the text has more than %d bytes; a recipe's have no more",
+                              "the text has more than %d bytes, the limit of texts in a recipe",
                               MGRID_TEXT_MAX);
   mgrid_lua_charge(L, 0); /* raises if the budget is the reason */
   return mgrid_lua_raise_error(L, e);
@@ -314,7 +314,8 @@ static int plan_counts(lua_State *L) {
   return 1;
 }
 
-/* plan:rehearse() -> communicators, memberships. It raises if creating them would deadlock */
+/* plan:rehearse() -> the numbers of communicators and of memberships in them. It raises if creating
+** the communicators would deadlock */
 static int plan_rehearse(lua_State *L) {
   mgrid_created r = { 0 };
   mgrid_error e = MGRID_ERROR_INIT;
@@ -335,8 +336,8 @@ static int64_t nodes_of(const mgrid_plan *p) {
   return n;
 }
 
-/* plan:check() -> members, communicators (nil: only a sample of the ranks was checked). It raises
-** if a law of the plan is broken */
+/* plan:check() -> the numbers of checked members and of communicators (nil: only a sample of the
+** ranks was checked). It raises if the plan is not consistent, which is a bug of the library */
 static int plan_check(lua_State *L) {
   mgrid_plan_checked c = MGRID_PLAN_CHECKED_INIT;
   mgrid_error e = MGRID_ERROR_INIT;
@@ -509,7 +510,8 @@ static int plan_tostring(lua_State *L) {
 
 static const mgrid_lua_class plan_class;
 
-/* Refuse plan.tp: families and grids are not fields of a Plan. */
+/* __index of a Plan. Families and grids are not fields; the error for plan.tp says how to get
+** them. */
 static int plan_index(lua_State *L) {
   const mgrid_plan *p = mgrid_lua_check_plan(L, 1);
   const char *key = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** state_words.c - State for Lua: this rank's groups, grids and node.
+** state_words.c - State for Lua: this rank's groups, its place in each grid, and its node.
 */
 #include "recipe/bind.h"
 #include "recipe/words/lookup.h"
@@ -16,7 +16,7 @@ static const char *const fields[] = { "name",  "machines",     "index",  "local_
                                       "cores", "usable_cores", "memory", "gpus",       "gpu" };
 enum { FIELDS = sizeof fields / sizeof fields[0] };
 
-/* __index, for a name without a value. Raise, except for `gpu` without a GPU. */
+/* __index, for a name without a value: `gpu` is nil if there is no GPU; any other name raises. */
 static int machine_missing(lua_State *L) {
   const char *key = luaL_checkstring(L, 2);
   return strcmp(key, "gpu") == 0
@@ -219,7 +219,7 @@ static int state_close(lua_State *L) {
 }
 
 /* Freeing a state is collective, unless it is dry. Ranks collect garbage at different moments, so
-** this leaves the state until the backend ends. */
+** the communicators of the state stay until the backend is freed. */
 static int state_gc(lua_State *L) {
   mgrid_state_box *box = check_state_box(L, 1);
   if (box->owned && box->s && !box->kept) mgrid_state_abandon(box->s);

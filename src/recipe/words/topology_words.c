@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* User values of a Topology. 1: name -> the Family, Grid or other value that was assigned. 2: name
-** -> "file:line: ". */
+** -> "file:line: " of the assignment. */
 
 static void free_topology(void *box) { mgrid_topology_free(*(mgrid_topology **)box); }
 
@@ -66,8 +66,9 @@ static void weigh_topology(lua_State *L, int i) {
                   sizeof(mgrid_topology) + 2 * names * sizeof(mgrid_entry) + c->held);
 }
 
-/* Put the Family f, or else the grid g, under this name. `again`: the name has this family already,
-** which gets the options of f, as by t.x = t.x:with { ... }. */
+/* Put the Family f under this name, or if f is NULL the grid g. `again`: the topology has the
+** family of f under this name already, so only give it the options of f, as by t.x = t.x:with { ...
+** }. */
 MGRID_APART static void topology_put(lua_State *L, mgrid_topology *t, const char *name,
                                      const mgrid_lua_family *f, bool again, mgrid_grid *g) {
   mgrid_error e = MGRID_ERROR_INIT;
@@ -100,7 +101,7 @@ static int topology_newindex(lua_State *L) {
 
   if (lua_type(L, 2) != LUA_TSTRING)
     return mgrid_lua_raise_as(L, MGRID_BAD_VALUE,
-                              "a topology holds families by name; the key is %s",
+                              "what a topology holds has a name as its key, not %s",
                               mgrid_lua_kind(L, 2));
   const char *name = mgrid_lua_name(L, 2);
   mgrid_lua_family *f = mgrid_lua_test_box(L, 3, MGRID_LUA_FAMILY);
@@ -118,8 +119,8 @@ static int topology_newindex(lua_State *L) {
                              : "");
   if (mgrid_lua_class_has(&mgrid_lua_state_class, name))
     return mgrid_lua_raise(
-        L, "'%s' is what a State answers itself; name the %s otherwise, as '%s_group'", name, what,
-        name);
+        L, "'%s' is a field or method of a State; give the %s another name, such as '%s_group'",
+        name, what, name);
   lua_getiuservalue(L, 1, 2);
   bool again = has_already(L, name, f);
   if (!again && lua_getfield(L, -1, name) == LUA_TSTRING) {
@@ -142,8 +143,9 @@ static int topology_newindex(lua_State *L) {
   return 0;
 }
 
-/* Push the Family, Grid or other value of this name in the topology at 1. A family or grid that a
-** host has added first gets such a value. False: there is none, and nothing is pushed. */
+/* Push the Family, Grid or other value that the topology at 1 has under this name. For a family or
+** grid that a host has added, make a Family or Grid first. False: there is none, and nothing is
+** pushed. */
 static bool push_named(lua_State *L, const mgrid_content *c, const char *name) {
   lua_getiuservalue(L, 1, 1);
   int type = lua_getfield(L, -1, name);

@@ -57,7 +57,7 @@ static int world_modes(lua_State *L) {
 
   if (in->order)
     return mgrid_lua_raise(
-        L, "strides lie between ranks, which have no order; take the modes of the world itself");
+        L, "modes cannot use the order of this World; take the modes of the world itself");
   lua_settop(L, 2);
   const char *text = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : NULL;
   if (!text) {
@@ -98,7 +98,7 @@ typedef struct reader {
   int words;     /* how many words such as list(tuple(... are open around the current value */
 } reader;
 
-/* Raise that something else is expected here. Name the line of the text, and quote the text. */
+/* Raise that the text at r->p is not the expected one. Name its line, and quote it. */
 static int world_stuck(const reader *r, const char *expected) {
   int line = 1;
   for (const char *p = r->text; p < r->p; p++) line += *p == '\n';
@@ -149,8 +149,8 @@ static void range(reader *r) {
   pasted_skip(r);
 }
 
-/* Append the values up to the character `close` to the table on the top: tables, and from level 1
-** on also numbers. */
+/* Append the values up to the character `close` to the table on the top. At level 0 these are
+** tables; from level 1 on they may also be numbers. */
 static void items(reader *r, char close, int level) {
   for (pasted_skip(r); *r->p != close;) {
     bool wrapped = world_word(r, "list") || world_word(r, "tuple") || world_word(r, "array")
@@ -213,7 +213,7 @@ static int64_t size_of(const mgrid_lua_world *w) {
   return w->order ? w->order->size : w->window.size;
 }
 
-/* Give a World an order, and take ownership of the order. If it is NULL, raise the error. */
+/* Give a World an order, and take ownership of the order. If `order` is NULL, raise the error. */
 static int set_order(lua_State *L, mgrid_lua_world *box, mgrid_family *order,
                      const mgrid_error *e) {
   bool plain;
@@ -281,7 +281,8 @@ static void check_within(lua_State *L, const mgrid_lua_world *w, const mgrid_lua
   }
 }
 
-/* Replace the function by the list of fn(position, size) for all positions. */
+/* Replace the function at index fn by the list of its results f(position, size) for all
+** positions. */
 static void call_for_each(lua_State *L, int fn, int64_t size) {
   lua_createtable(L, 0, 0);
   for (int64_t i = 0; i < size; i++) {
@@ -298,7 +299,8 @@ static void call_for_each(lua_State *L, int fn, int64_t size) {
   lua_replace(L, fn);
 }
 
-/* Push the World at 1 in the order of the family f, or for NULL of the list of n ranks at 2. */
+/* Push a World with the ranks of the family f in its order, or if f is NULL with the n ranks in the
+** list at 2. Raise if a rank is not in the World at 1. */
 MGRID_APART static int order_of(lua_State *L, const mgrid_lua_family *f, int64_t n) {
   const mgrid_lua_world *w = mgrid_lua_check_world(L, 1);
   mgrid_lua_world *box = mgrid_lua_new_world(L);
@@ -357,8 +359,8 @@ static int world_table(lua_State *L) {
 
   if (in->order)
     return mgrid_lua_raise(
-        L, "lists hold ranks, which have no order; make the table of the world itself, 'partial' "
-           "where it leaves ranks out");
+        L, "a table cannot use the order of this World; make the table of the world itself, "
+           "\"partial\" if it leaves out ranks");
   if (lua_type(L, 2) == LUA_TSTRING) read_pasted(L, 2, w.offset + w.size);
   mgrid_lua_check_table(L, 2, "{ { 0, 1 }, { 2, 3 } }");
   const char *said = luaL_optstring(L, 3, kinds[0]);

@@ -83,7 +83,7 @@ static mgrid_status evaluate_add_class(mgrid_runtime *rt, step_writer *w, mgrid_
   if (s->nclasses >= STEP_CLASSES_MAX) {
     mgrid_text reads = { 0 };
     mgrid_step_reads_text(s, &reads);
-    mgrid_fail(err, MGRID_LIMIT, "the step reads %s: more than %d programs",
+    mgrid_fail(err, MGRID_LIMIT, "the step reads %s, which makes more than %d classes of ranks",
                mgrid_text_chars(&reads), STEP_CLASSES_MAX);
     mgrid_text_free(&reads);
     return err->status;
@@ -140,7 +140,7 @@ static mgrid_status evaluate_give_up(const mgrid_step *s, const step_budget *b, 
   mgrid_step_reads_text(s, &reads);
   mgrid_fail(err, MGRID_LIMIT,
              "%s: so far ranks below %" PRId64
-             " have their programs, in %zu classes; it reads %.200s",
+             " have their programs, in %zu classes; the step reads %.200s",
              why.message, rank, s->nclasses, mgrid_text_chars(&reads));
   mgrid_text_free(&reads);
   return MGRID_LIMIT;

@@ -28,10 +28,10 @@ static uint32_t name(lua_State *L, int i, step_writer *w, const char *what) {
 }
 
 static int too_many(lua_State *L) {
-  return mgrid_lua_raise_as(
-      L, MGRID_LIMIT,
-      "the step has more than %d entries; s:loop(n, function() ... end) keeps a loop as one",
-      STEP_NODES_MAX);
+  return mgrid_lua_raise_as(L, MGRID_LIMIT,
+                            "the step has more than %d entries; s:loop(n, function() ... end) "
+                            "makes its entries only once",
+                            STEP_NODES_MAX);
 }
 
 /* Append an entry of the operation on the stream of s, with the line of the recipe. */
@@ -84,12 +84,13 @@ static step_word_group *operation_check_group(lua_State *L, int i, step_kind kin
   step_word_group *g = luaL_testudata(L, i, STEP_LUA_GROUP);
   if (g) return g;
   if (lua_isnoneornil(L, i))
-    mgrid_lua_raise_as(L, MGRID_BAD_VALUE,
-                       "%s%s: the group is nil, so this rank is in none of that family; ask first: "
-                       "if s.tp then ...",
-                       o->name, o->takes);
-  mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%s%s: the group is one of s, as s.tp, not %s", o->name,
-                     o->takes, mgrid_lua_kind(L, i));
+    mgrid_lua_raise_as(
+        L, MGRID_BAD_VALUE,
+        "%s%s: the group is nil, because this rank is in no group of the family; ask "
+        "first: if s.tp then ...",
+        o->name, o->takes);
+  mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%s%s: the group is a group of s, as s.tp, not %s",
+                     o->name, o->takes, mgrid_lua_kind(L, i));
   return NULL;
 }
 
@@ -105,14 +106,13 @@ static int64_t operation_check_position(lua_State *L, int i, const step_writer *
     mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%s: the member is one of %s, not of %s", operation,
                        w->step->plan->content.entry[p->entry].name, operation_name_of(w, g));
   if (!p && lua_type(L, i) != LUA_TNUMBER)
-    mgrid_lua_raise_as(L, MGRID_BAD_VALUE,
-                       "%s(%s): %s is not a position; one of 0 to %" PRId64 " would do", operation,
-                       operation_name_of(w, g),
-                       lua_isnoneornil(L, i) ? "nil" : mgrid_lua_kind(L, i), g->size - 1);
+    mgrid_lua_raise_as(
+        L, MGRID_BAD_VALUE, "%s(%s): %s is not a position; positions are 0 to %" PRId64, operation,
+        operation_name_of(w, g), lua_isnoneornil(L, i) ? "nil" : mgrid_lua_kind(L, i), g->size - 1);
   int64_t at = p ? p->position : mgrid_lua_check_integer(L, i);
   if (at < 0 || at >= g->size)
     mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE,
-                       "%s(%s): position %" PRId64 " is none of its group of %" PRId64
+                       "%s(%s): position %" PRId64 " is not in the group of %" PRId64
                        "; nearest is %" PRId64,
                        operation, operation_name_of(w, g), at, g->size, at < 0 ? 0 : g->size - 1);
   return at;
@@ -123,7 +123,8 @@ typedef struct extras {
   uint32_t type;
 } extras;
 
-/* Read the fields root and type of the table at i. A root may stand there instead of the table. */
+/* Read the fields root and type of the table at i. Instead of a table, argument i may be the
+** root. */
 static extras read_extras(lua_State *L, int i, step_writer *w, const step_word_group *g,
                           const step_operation *o) {
   static const char *const known[] = { "type", "root" };
@@ -150,9 +151,10 @@ static int64_t operation_check_list(lua_State *L, int i, step_writer *w, const s
 
   if (n != g->size)
     mgrid_lua_raise_as(L, MGRID_BAD_VALUE,
-                       "%s(%s): the list has %s, and the group %" PRId64 " members: one for each",
+                       "%s(%s): the list has %s, and needs one number for each of the %" PRId64
+                       " members of the group",
                        operation, operation_name_of(w, g),
-                       n < 0 ? "holes" : lua_pushfstring(L, "%I bytes", (LUAI_UACINT)n), g->size);
+                       n < 0 ? "holes" : lua_pushfstring(L, "length %I", (LUAI_UACINT)n), g->size);
   mgrid_lua_charge(L, n);
   for (lua_Integer k = 1; k <= n; k++, lua_pop(L, 1)) {
     lua_rawgeti(L, i, k);
@@ -222,7 +224,7 @@ static void check_depth(lua_State *L, const step_writer *w) {
                        STEP_DEPTH_MAX);
 }
 
-/* s:sendrecv(group, to, from, bytes): either position may be nil, at the end of a line */
+/* s:sendrecv(group, to, from, bytes): `to` or `from` may be nil, as at the ends of a pipeline */
 static int sendrecv(lua_State *L) {
   step_writer *w;
   step_word_step *s = mgrid_step_lua_check(L, 1, &w);
@@ -256,7 +258,7 @@ static void check_function(lua_State *L, int i, const char *what) {
 static int group(lua_State *L) {
   step_writer *w;
   step_word_step *s = mgrid_step_lua_check(L, 1, &w);
-  check_function(L, 2, "group(function): what starts together is called by");
+  check_function(L, 2, "group(function): the operations that start together are made by");
   check_depth(L, w);
   operation_put(L, s, w, STEP_GROUP);
   mgrid_step_open(w);
@@ -271,7 +273,7 @@ static int loop(lua_State *L) {
   step_word_step *s = mgrid_step_lua_check(L, 1, &w);
   int64_t n = whole(L, 2, "loop", "iterations", STEP_BYTES_MAX);
   lua_settop(L, 3);
-  check_function(L, 3, "loop(n, function): what it repeats is");
+  check_function(L, 3, "loop(n, function): the loop repeats");
   check_depth(L, w);
   if (n == 0) return 0;
   uint64_t used = s->anchor->used;
@@ -391,7 +393,7 @@ static int host_wait(lua_State *L) {
 
 /* -------------------------------------------------------------------- local */
 
-/* Return the number, 0 or more, in a field; 0 if the field is not there. */
+/* Return the number, 0 or more, in a field of the table at 2; 0 if the field is nil. */
 static double amount(lua_State *L, const char *field) {
   int type = lua_getfield(L, 2, field);
   double x = type == LUA_TNUMBER ? mgrid_lua_number(L, -1) : 0;

@@ -46,7 +46,7 @@ static int plan_step(lua_State *L) {
   if (!rt || !*rt)
     return mgrid_lua_raise_as(
         L, MGRID_NOT_NOW,
-        "the step of a plan is its recipe's: recipe:plan(...) makes one that has it");
+        "the plan has no recipe, and so no step: recipe:plan(...) makes a plan with its recipe");
   step_request r = { .plan = p, .file = file };
   mgrid_step **box = mgrid_step_lua_new(L);
   if (mgrid_step_lua_serve(*rt, &r, &e)) return mgrid_lua_raise_runtime(L, &e);
@@ -72,7 +72,7 @@ static int programs_operations(lua_State *L) {
   return lua_pushinteger(L, mgrid_step_total(check_step(L))), 1;
 }
 
-/* programs.reads -> what the step reads that differs between ranks */
+/* programs.reads -> a list of the questions to which ranks give different answers */
 static int programs_reads(lua_State *L) {
   static const char *const what[] = { [STEP_ASKED_SIZE] = "size",
                                       [STEP_ASKED_POSITION] = "position",
@@ -99,7 +99,8 @@ static int programs_reads(lua_State *L) {
   return 1;
 }
 
-/* programs:class(rank) -> the number of its class, from 0 on; the number of ranks in the class */
+/* programs:class(rank) -> the number of the rank's class, from 0 on; the number of ranks in the
+** class | nil for a number that is not a rank */
 static int programs_class(lua_State *L) {
   const mgrid_step *s = check_step(L);
   int64_t class = mgrid_step_class(s, mgrid_lua_check_integer(L, 2));
@@ -174,8 +175,8 @@ static int programs_prove(lua_State *L) {
   return 4;
 }
 
-/* programs:sums() -> { families, memory }: for each family and for memory, the largest of any
-** rank */
+/* programs:sums() -> { families, memory }: for each family the most calls and the most bytes of any
+** rank; the most memory of any rank */
 static int programs_sums(lua_State *L) {
   mgrid_error e = MGRID_ERROR_INIT;
   json_t *all = mgrid_step_report(check_step(L), NULL, &e);
@@ -183,7 +184,8 @@ static int programs_sums(lua_State *L) {
   return mgrid_take_json(L, all) ? lua_error(L) : 1;
 }
 
-/* programs:traffic() -> "tp = 12 B all_reduce; dp = 3 B send", the mean over all ranks */
+/* programs:traffic() -> "tp = 12 B all_reduce; dp = 3 B send", means over the members of a
+** family */
 static int programs_traffic(lua_State *L) {
   mgrid_text t = { 0 };
   mgrid_error e = MGRID_ERROR_INIT;
@@ -252,8 +254,8 @@ static int programs_of_rank(lua_State *L) {
   return 1;
 }
 
-/* programs:entry(rank, i) -> the entry with this number in the text, with its file; its field
-** `after`: the number of the first entry behind it and its contents */
+/* programs:entry(rank, i) -> entry i of the rank's program, counted from 1 as in programs:text,
+** with its file. Its field `after` is the number of the first entry after it and its contents */
 static int programs_entry(lua_State *L) {
   const mgrid_step *s = check_step(L);
   const step_program *p = programs_find(L, s, mgrid_lua_check_integer(L, 2));

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
 ** step_words.c - the object s that a step gets: its operations, and the groups, members and grids
-** of the rank. These objects have the fields that the objects of a state have, and each read is
-** noted. A member is only a position in its group, which is the same for many ranks. The rank of
-** the member differs from group to group, so it is read only if the step asks for it.
+** of the rank. These objects have some fields of the objects of a state, and each read is noted. A
+** member is only a position in its group, which is the same for many ranks. The rank of the member
+** differs from group to group, so it is read only if the step asks for it.
 */
 #include "step/lua/step_words.h"
 
@@ -15,7 +15,7 @@
 static step_writer *writer_of(lua_State *L, const step_anchor *a) {
   if (!a->writer)
     mgrid_lua_raise(
-        L, "the evaluation of the step is over; s and its groups are of that evaluation alone");
+        L, "the evaluation of the step is over; s and its groups can be used only during it");
   return a->writer;
 }
 

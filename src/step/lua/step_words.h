@@ -15,8 +15,8 @@
 #define STEP_LUA_EVENT "moongrid.StepEvent"
 
 /* An anchor stands for one evaluation: all objects of the evaluation have it as user value 1. A
-** recipe may keep objects after the evaluation. Then their anchor has no writer, and their use
-** raises an error. */
+** recipe may keep objects after the evaluation. Then their anchor has no writer, and all uses raise
+** an error, except the position of a member and tostring. */
 typedef struct step_anchor {
   step_writer *writer; /* NULL: the evaluation is over */
   uint64_t used;       /* a bit for each stream with an entry */

@@ -58,7 +58,8 @@ static int32_t timeline_check_type(lua_State *L, const step_timeline *t, int i) 
   return (int32_t)n - 1;
 }
 
-/* timeline:span(i) -> type, stream, entry, began, moved, ended, the type that came last */
+/* timeline:span(i) -> type, stream, entry, began, moved, ended, the type for which it waited (nil:
+** it did not wait) */
 static int timeline_span(lua_State *L) {
   const step_timeline *t = timeline_check(L);
   lua_Integer i = luaL_checkinteger(L, 2);
@@ -166,8 +167,8 @@ const mgrid_lua_class mgrid_step_lua_timeline_class = { STEP_LUA_TIMELINE, field
 
 /* =================================================================== prices */
 
-/* Return the machine of the options at 2: a MachineModel, or text; if not given, the machine of the
-** plan. The timeline owns it. */
+/* Return the machine of the options at 2: a MachineModel, or text. If `machine` is nil, return the
+** machine of the plan. The timeline owns the result. */
 static const mgrid_machine_model *price_read_machine(lua_State *L, step_timeline *t) {
   mgrid_error e = MGRID_ERROR_INIT;
   lua_getfield(L, 2, "machine");
@@ -266,8 +267,8 @@ static mgrid_runtime *recipe_of(lua_State *L, const mgrid_state *state) {
   return rt && *rt ? *rt : mgrid_state_runtime(state);
 }
 
-/* Push the step of the State at 1: from the file at i, or of the recipe. Return NULL if the ranks
-** do not all have the same step. */
+/* Push the step of the State at 1: from the file at i, or of the recipe. Return NULL if a rank has
+** failed or has another step. Collective. */
 static mgrid_step *push_step(lua_State *L, int i, mgrid_error *e) {
   mgrid_lua_check_state(L, 1);
   const char *file = luaL_optstring(L, i, NULL);
@@ -277,7 +278,7 @@ static mgrid_step *push_step(lua_State *L, int i, mgrid_error *e) {
   if (!rt)
     mgrid_lua_raise_as(
         L, MGRID_NOT_NOW,
-        "the step of a state is its recipe's: recipe:plan(...) makes a plan that has it");
+        "the state has no recipe, and so no step: recipe:plan(...) makes a plan with its recipe");
   *box = mgrid_state_step(rt, state, file, e);
   lua_pop(L, 1); /* the recipe */
   return *box;
