@@ -6,7 +6,8 @@ local asking = require "command.base.asking"
 local recipe = require "command.base.line_recipe"
 local text = require "command.base.text"
 
--- Return whether the name is that of a getter or looks like one. A query NAME also has the system's own name, get_NAME.
+-- Return whether the name is that of a getter, or looks like one although no query has it. A query NAME may also be
+-- called by get_NAME, as in the modelled system.
 local function is_getter(info, name)
   if recipe.declared(info.getters, name) then return true end
   if not name:find "^get_" or #info.getters == 0 then return false end

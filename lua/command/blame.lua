@@ -14,7 +14,7 @@ local sorted = require "command.base.sorted"
 local text = require "command.base.text"
 local verdict_of = require "command.blame.verdict"
 
-local CERTAIN = 95 -- the weight of a launcher's message
+local CERTAIN = 95 -- messages of launchers have this weight or more
 
 -- Read --names, a file of JSON: {torch's name of a group: [ranks]}.
 local function names_of(path)
@@ -32,8 +32,9 @@ local function names_of(path)
   return names
 end
 
--- Combine the verdict of the dumps with findings in logs and stacks. A certain finding replaces an unsure verdict. A
--- finding of the same kind on the same rank confirms the verdict. Without dumps the findings decide.
+-- Combine the verdict of the dumps with findings in logs and stacks. A finding of weight CERTAIN or more replaces an
+-- unsure verdict. A finding of the same kind on the same rank gives its words to the verdict, and makes it sure if the
+-- finding is sure. Without dumps the findings decide.
 local function weigh(verdict, found, plan)
   local best = found[1]
   if not verdict or best and best.weight >= CERTAIN and not verdict.sure then

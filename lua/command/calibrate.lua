@@ -3,10 +3,11 @@
 -- moongrid calibrate: fit the costs of a site to steps that were measured there.
 --
 -- The price of a step (src/step/operations.c) depends on a few numbers that are in no data sheet: the share of a GPU's
--- flops, the fixed time of each compute (the host starts its kernels, and small kernels do not fill a GPU), and the
--- share of the bandwidth of each level. Each number has a usual value and a tolerance, as logarithms. The fit finds the
--- most likely values (the Gauss-Newton method on the logarithms of the seconds). The next layout to measure is the one
--- whose predicted time has the highest variance (D-optimal design, Fedorov 1972).
+-- flops, the bytes that a GPU reads and writes in a second, the fixed time of each compute (the host starts its
+-- kernels, and small kernels do not fill a GPU), and the share of the bandwidth of each level. Each number has a usual
+-- value and a tolerance, as logarithms. The fit finds the most likely values (the Gauss-Newton method on the logarithms
+-- of the seconds). The next layout to measure is the one whose predicted time has the highest variance (D-optimal
+-- design, Fedorov 1972).
 
 local host = require "host"
 local json = require "command.base.json"
@@ -45,7 +46,7 @@ local function read_csv(path, all)
       if #names == 1 then text.refuse(1, "%s:%d: only one column; a CSV has commas between columns", path, number) end
     elseif is_data then
       if #cells ~= #names then
-        text.refuse(1, "%s:%d: %d cells, but the head has %d; a cell with a comma is for JSON", path, number, #cells,
+        text.refuse(1, "%s:%d: %d cells, but the head has %d; write values with commas in JSON", path, number, #cells,
                     #names)
       end
       local run = { params = {}, where = ("%s:%d"):format(path, number) }
@@ -57,7 +58,7 @@ local function read_csv(path, all)
   return runs
 end
 
--- Read JSON. Objects one after the other, as several runs write them, count as a list.
+-- Read the runs in JSON: a list, or objects one after the other, as several runs of the command write them.
 local function read_json(path, all)
   local is, list = host.json("[" .. all:gsub("}%s*{", "},{") .. "]")
   if not is then is, list = host.json(all) end
@@ -74,7 +75,7 @@ local function read_json(path, all)
       end
     end
     run.where, run.params = ("%s: run %d"):format(path, i), run.params or {}
-    if type(run.params) ~= "table" then text.refuse(1, "%s: params are an object by name", run.where) end
+    if type(run.params) ~= "table" then text.refuse(1, "%s: params is an object, { \"tp\": 2 }", run.where) end
   end
   return list
 end
@@ -112,7 +113,7 @@ local function read(of)
     run.world = math.tointeger(positive(run, "world", true))
     run.recipe = run.recipe or "megatron"
     if not run.world then text.refuse(1, "%s: world is an integer", run.where) end
-    if (run.scale or 1) ~= 1 then text.refuse(1, "%s: its bytes were scaled; measure whole ones", run.where) end
+    if (run.scale or 1) ~= 1 then text.refuse(1, "%s: its bytes were scaled; measure without --scale", run.where) end
     if not of.machine and type(run.machine) ~= "string" then
       text.refuse(1, "%s has no machine: a column of that name, or --machine, as dgx-h100", run.where)
     end
@@ -130,8 +131,8 @@ local function read(of)
 end
 
 -- The numbers --------------------------------------------------------------------------
--- A number has a name, its value, the usual value, the tolerance of the usual value, and the largest possible value,
--- all as logarithms.
+-- A number has a name; and as logarithms its value, the usual value, the tolerance of the usual value, and the largest
+-- possible value.
 
 local function numbers_of(runs)
   local flops, peak, used = runs[1].flops, nil, {}
@@ -270,8 +271,8 @@ local function fit_determined(runs, numbers)
   return covariance
 end
 
--- Return for each run the error of its prediction by a fit to the other runs. This fit begins at the fit to all runs,
--- and chooses again which numbers the other runs determine.
+-- Return for each run the error of its prediction by a fit to the other runs; set `predicted` of the run. This fit
+-- begins at the fit to all runs, and chooses again which numbers the other runs determine.
 local function leave_out(runs, numbers)
   local values, errors = {}, {}
   for k, number in ipairs(numbers) do values[k] = { number.value, number.held, number.deviation } end
@@ -316,8 +317,8 @@ local function mean(list)
   return sum / #list
 end
 
--- Return the bytes that a rank holds beside the step; nil and a message if they cannot be fitted; and the mean error of
--- left-out runs.
+-- Return the bytes that a rank holds beside the step, nil, and the mean error of left-out runs; or nil and a message if
+-- these bytes cannot be fitted.
 local function memory_beside(runs)
   local rests, errors = {}, {}
   for _, run in ipairs(runs) do
@@ -341,8 +342,8 @@ end
 
 -- The next measurement -----------------------------------------------------------------
 
--- Return the layout to measure next, or nil. Of the layouts of two runs with one parameter doubled or halved it is the
--- one whose seconds are the least certain.
+-- Return the layout to measure next, or nil. The layouts of two runs are tried, with one parameter doubled or halved;
+-- the layout whose seconds are the least certain is returned.
 local function next_measurement(runs, numbers, covariance)
   local best
   local function try(run, name, value)
@@ -450,7 +451,7 @@ return {
     .. "the rate of norms and the like, the fixed time of each compute, the share of each level's bandwidth, the\n"
     .. "memory that a rank holds beside the step. Each run is also predicted from the others: the mean error is\n"
     .. "printed here and with each price. A number that the runs do not determine keeps its usual value, and the\n"
-    .. "run that would determine most is named.",
+    .. "layout whose measurement would determine most is named.",
   notes = "A CSV has a line of names, then a line for each run: recipe, machine, world, seconds, memory (bytes of\n"
     .. "the rank with the most; may be empty), flops (the peak of the GPU, if not that of the machine), and\n"
     .. 'parameters. JSON has { "recipe", "machine", "world", "seconds", "memory", "flops", "params": {} } for each\n'

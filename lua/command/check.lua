@@ -11,8 +11,8 @@ local recipe = require "command.base.line_recipe"
 local reports = require "pictures.reports"
 local text = require "command.base.text"
 
-local REFUSED, UNPROVED, USAGE = 100, 406, 200 -- statuses; a law that does not hold has one of the first two
-local EVERY = "positions, partitions, schedule" -- what every plan must keep, without a claim of its recipe
+local REFUSED, UNPROVED, USAGE = 100, 406, 200 -- statuses; a law that does not hold has REFUSED or UNPROVED
+local EVERY = "positions, partitions, schedule" -- the laws of every plan, which no recipe needs to claim
 
 local function is_broken(status) return status == REFUSED or status == UNPROVED end
 
@@ -147,7 +147,7 @@ local function run(of)
     if plan then laws, message, status = check(of, plan) end
     host.progress()
     local broken = plan and is_broken(status)
-    if i == 1 and message and plan and not broken then -- a law that cannot be checked, such as a misspelt one
+    if i == 1 and message and plan and not broken then -- the law cannot be checked, for instance a misspelt law
       text.refuse(status // 100, "%s", message)
     end
     if not message then overview.notes(plan) end

@@ -14,7 +14,7 @@ local text = require "command.base.text"
 
 local FAMILY = { "count", "options", "rule", "size" } -- `size` is null if groups differ in size
 
--- Return the shape of a value for json.put: that of a family, which is a table with a rule, or nil.
+-- Return the shape of a value for json.put: FAMILY for a family, which is a table with a rule; nil for other values.
 local function keys(value) return type(value) == "table" and value.rule and FAMILY or nil end
 local function change(list) return list[1] and { named = true, from = keys, to = keys } or nil end
 
@@ -113,9 +113,9 @@ local function compare(a, b, order_a, order_b)
 end
 
 local HEADS = {
-  time = "time of the step, and of the mean rank in it",
+  time = "time of the step (seconds), and how the mean rank spends it",
   memory = "memory of the rank with the most",
-  family = "families: calls, bytes and time of the rank with the most; bytes out of domains, of all",
+  family = "families: calls, bytes and time of the rank with the most; bytes out of domains, of all ranks",
 }
 
 local function shown(n, what)
@@ -177,8 +177,8 @@ return {
     .. "[--json]",
   about = "Compare two plans: + new, - gone, ~ changed. The second recipe defaults to the\n"
     .. "first one, and a world given on one side is that of both; parameters are\n"
-    .. "not carried over. In worlds of one size, also print the communicators that a rank (0, or R) keeps,\n"
-    .. "creates and destroys when the trainer reloads (except lazy ones). The exit code is 0 even if the plans\n"
+    .. "not carried over. If both worlds have the same size, also print the communicators that a rank (0, or R)\n"
+    .. "keeps, creates and destroys when the trainer reloads (except lazy ones). The exit code is 0 even if the plans\n"
     .. "differ. Each side may be a plan that 'moongrid plan' saved.",
   example = "moongrid diff megatron --world 16 tp=2 vs tp=4",
   recipe = true,

@@ -33,7 +33,7 @@ local function draw_screen(plan, options)
   local screen = text.lines - 1 -- the prompt takes a line
   local room = screen - (#MORE - 1 + text.columns) // text.columns
   local many = options.families and #options.families or options.all and #plan.families or 0
-  local list = many > 0 and 0 or #plan.families -- lines below the grids, at most half of the screen
+  local list = many > 0 and 0 or #plan.families -- lines of the families, below the grids: at most half of the screen
   local function rows_of()
     local rows = {}
     for row in pictures.text(plan, options):gmatch "([^\n]*)\n" do rows[#rows + 1] = row end
@@ -66,8 +66,8 @@ end
 
 local NUMERIC = { size = true, index = true, integer = true, number = true, flag = true }
 
--- Return the axes of a page: the worlds, and numeric parameters with several values; and for each its index among the
--- arguments.
+-- Return the axes of a page, which are the worlds and the numeric parameters with several values; and, by the index of
+-- the axis of a parameter, the index of this parameter in of.args.
 local function axes_of(of, info)
   local axes, args = {}, {}
   if #of.world > 1 then
@@ -87,7 +87,7 @@ local function axes_of(of, info)
   return axes, args
 end
 
--- Return the plan for choice number `which` of a page, or nil and a message.
+-- Return the plan for choice number `which` (from 0) of a page, and true; or a message, and false.
 local function plan_choice(of, loaded, axes, at, which)
   local args, world = table.move(of.args, 1, #of.args, 1, {}), of.world[1]
   for i = #axes, 1, -1 do
@@ -103,7 +103,7 @@ end
 
 -- If no plan of the page can be made with one value of an axis, raise the first error for this value.
 local function refuse_values(axes, frames, failed)
-  local below = #frames -- distance in `frames` between two values of an axis
+  local below = #frames -- distance in `frames` between neighbouring values of an axis
   for _, axis in ipairs(#axes > 0 and axes or { { values = { "" } } }) do
     below = below // #axis.values
     for value = 0, #axis.values - 1 do
@@ -152,7 +152,7 @@ local function playground()
               .. "--site, make wasm and make install add it")
 end
 
--- Return the text of the recipe for the page, and its name. A bundled recipe has no text here.
+-- Return the text of the recipe for the page, and its name. For a bundled recipe the text is nil.
 local function source(of)
   if line.from_stdin(of) then return line.stdin(), "stdin.lua" end
   if mg.recipes(of.recipe) then return nil, of.recipe end
@@ -214,7 +214,7 @@ return {
   name = "draw",
   place = 20,
   takes = "RECIPE --world N [...] [-o FILE.svg]",
-  summary = "a picture of its groups",
+  summary = "a picture of a recipe's groups",
   usage = "moongrid draw RECIPE --world N [NAME=VALUE ...] [--family F,G] [--rank R] [--machine M] [-o FILE.svg]",
   about = "Draw the grids of a recipe and the groups in them: in the terminal, or as SVG, a panel per family.\n"
     .. "Without --family the terminal gets the grids, and the groups of all families below. Worlds above\n"
@@ -225,7 +225,7 @@ return {
   recipe = true,
   options = {
     { "world", "N", line.worlds, help = "ranks in the world" },
-    { "family", "F,G", help = "these families alone; in the terminal lines go between their groups" },
+    { "family", "F,G", help = "these families alone; in the terminal lines separate their groups" },
     { "rank", "R", line.index, help = "make the groups of one rank stand out" },
     { "output", "FILE", letter = true,
       help = "write a file: .svg; .txt for what the terminal gets; .html, a page without network, in which families "

@@ -27,7 +27,7 @@ return {
   summary = "how each family was made",
   usage = "moongrid explain RECIPE --world N [NAME=VALUE ...] [FAMILY | --family F,G]",
   about = "Describe how each family, or one of them, was made: its rule in words, the lines of the recipe that made\n"
-    .. "it, the families with which it shares communicators and why, and what they cost.",
+    .. "it, the families with which it shares communicators and why, and what its communicators cost.",
   example = "moongrid explain megatron --world 16 tp=2 pp=2 --family dp",
   recipe = true,
   words = 1,

@@ -15,8 +15,8 @@ local function groups_of(n, size)
   return ("%d group%s%s"):format(n, text.plural(n), size and (" of %d"):format(size) or "")
 end
 
--- Return, for each set of groups of the plan, its families and how many of its groups are given; and the number of
--- given groups whose members are in another order than in any family.
+-- Return a row for each set of groups of the plan that has given groups: the names of its families, and how many of its
+-- groups are given. Also return how many given groups the plan has only with their members in another order.
 local function rows_of(x, state)
   local rows, by, ordered, turned = {}, {}, {}, 0
   for _, name in ipairs(state.plan.families) do
@@ -37,7 +37,7 @@ local function rows_of(x, state)
   return rows, turned
 end
 
--- Return how many of the given groups are in a family of the plan that has the name which the input gives them.
+-- Return how many of the given groups are in a family of the plan whose name is that of the group in the input.
 local function names_alike(x, plan)
   local alike, n = {}, 0
   for _, group in ipairs(x.given) do
@@ -54,8 +54,8 @@ local function names_alike(x, plan)
   return n
 end
 
--- Of the candidates that explain as much as the best one, put first the one whose families have the most names of the
--- input; of several the likeliest. Return the number of these names.
+-- Of the candidates that are as good as the best one, put first the one in which the most groups are in a family of the
+-- same name; of several such candidates, the likeliest. Return the number of these groups.
 local function put_named_first(x, states)
   local first, best, most = states[1], 1, names_alike(x, states[1].plan)
   for i, state in ipairs(states) do
@@ -68,7 +68,8 @@ local function put_named_first(x, states)
   return most
 end
 
--- Print the best recipe. Write that the groups "are" its groups only if nothing differs.
+-- Print the best recipe. Write "these groups are RECIPE" only if nothing differs; else write "are among those of
+-- RECIPE", or, if only the order of members differs, "are those of RECIPE".
 local function put_best(x, best, names)
   local rows, turned = rows_of(x, best)
   local extra, explained = best.result.extra, best.result.explained
@@ -138,17 +139,17 @@ return {
   takes = "FILE|FOLDER...|-",
   summary = "which recipe makes the groups of a list",
   usage = "moongrid infer FILE|FOLDER... [--world N] [--json] [-o FILE.lua]",
-  about = "Which bundled recipe, with which parameters, makes these groups, and what is left. FILE, or - for standard\n"
-    .. "input, has lists of ranks, as [ [0, 1], [2, 3] ] or {\"tp\": [ [0, 1], [2, 3] ]}; or it is what moongrid plan\n"
-    .. "--json prints, dumps of torch's flight recorder, or logs of NCCL_DEBUG=INFO (with the files of all ranks);\n"
-    .. "or a folder or tar.gz of these. Some of the groups are enough. They are compared as sets of ranks; if\n"
-    .. "several recipes make equally many, the one whose families have the names of the input comes first.",
+  about = "Find the bundled recipe and the parameters that make these groups, and print what is left. FILE, or - for\n"
+    .. "standard input, has lists of ranks, as [ [0, 1], [2, 3] ] or {\"tp\": [ [0, 1], [2, 3] ]}; or it is what\n"
+    .. "moongrid plan --json prints, dumps of torch's flight recorder, or logs of NCCL_DEBUG=INFO (with the files of\n"
+    .. "all ranks); or a folder or tar.gz of these. Some of the groups are enough. They are compared as sets of\n"
+    .. "ranks. Of recipes that make equally many, the one whose families have the names of the input comes first.",
   notes = "The answer is the best that was found in a few seconds; there may be a better one.",
   example = "moongrid infer GROUPS.json --world 64",
   words = 1 << 16,
   asks = "files",
   options = {
-    line.world "ranks in the world; left out, one more than the largest rank",
+    line.world "ranks in the world; default: one more than the largest rank",
     { "json", help = "one object: the best values of each recipe, the best recipe first" },
     { "output", "FILE.lua", output, letter = true,
       help = "write a recipe: the best one, with rules or lists for what is left" },

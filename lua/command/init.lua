@@ -19,7 +19,7 @@ local function make_folders(path)
   host.make_folder(path)
 end
 
--- Write a file of the folder, and print its name.
+-- Write a file of the folder, and print its name. If it is there already, leave it, and print `otherwise`.
 local function put(folder, name, content, otherwise)
   local path = folder .. "/" .. name
   local kept = host.kind(path)
@@ -66,7 +66,7 @@ return {
   about = "Make a folder to write recipes in, or add to this one: layout.lua, a first recipe; layout_spec.lua, its "
     .. "tests\nfor busted; and for editors with the Lua language server .luarc.json and annotations of all words, in\n"
     .. ".moongrid. Files that are there already stay, except for these annotations: after an update of moongrid\n"
-    .. "run it again.",
+    .. "run init again.",
   example = "moongrid init FOLDER",
   words = 1,
   options = { { "c", help = "also a trainer in C over MPI: trainer.c, and a Makefile" } },

@@ -8,9 +8,9 @@ local line = require "command.base.line"
 local recipe = require "command.base.line_recipe"
 local text = require "command.base.text"
 
-local MOST_RANKS <const> = 1 << 24 -- a loss takes some 100 bytes of memory for each rank
-local MOST_STEPS <const> = 1 << 27 -- losses of a sweep (--all) x ranks: ten million take some seconds
-local LEAST_LOSSES <const> = 16 -- count a sweep as at least so many losses: even one needs memory for all ranks
+local MOST_RANKS <const> = 1 << 24 -- most ranks of a world: a loss takes some 100 bytes of memory for each
+local MOST_STEPS <const> = 1 << 27 -- most losses of a sweep (--all), times ranks: ten million take some seconds
+local LEAST_LOSSES <const> = 16 -- count a sweep as at least so many losses: even one loss needs memory for all ranks
 
 local loss_shape = {
   "lost", "how", "why", "layout", "params", "idle", "old_ranks", "digest", "communicators", "bytes", "uncounted",
@@ -27,17 +27,18 @@ local function domain_of(machine, level, rank)
   for _, at in ipairs(machine:where(rank)) do
     if at.level == level then return at.domain, at.text end
   end
-  return 0 -- another check refuses this rank
+  return 0 -- the machine has no such level, which units_of refuses
 end
 
--- Return the name of a unit, the number of units, and a function that returns the ranks of a unit.
+-- Return what a unit is, "rank" or the level; the number of units; and a function that returns the ranks of a unit.
 local function units_of(level, machine, world)
   if not level then return "rank", world, function(unit) return { unit } end end
   local domains = machine:family(level, world)
   return level, domains.count, function(unit) return domains:ranks(unit) end
 end
 
--- Return the names of a level's units, if the machine has them, and by name the number of the unit.
+-- Return a list of the names that the machine gives the units of a level, and by name the number of the unit. Both are
+-- empty if the machine gives none.
 local function names_of(machine, level, count, ranks_of)
   local names, numbers = {}, {}
   for unit = 0, machine and count - 1 or -1 do
@@ -92,7 +93,7 @@ local function first_holders(plan, tensor)
   return {}
 end
 
--- Return a family with a group of exactly these ranks, or nil.
+-- Return the name of a family with a group of exactly these ranks, or nil.
 local function family_of(plan, ranks)
   for _, name in ipairs(plan.families) do
     local family = plan:family(name)
@@ -103,15 +104,16 @@ local function family_of(plan, ranks)
   end
 end
 
--- Print a hint if one domain of the machine has all copies of a part. One tensor is enough, as others are cut alike.
+-- Print a hint if there is only one copy of the parts of some tensors, and a hint if one domain of the machine has all
+-- copies of a part. The second hint names one tensor, because others are usually cut in the same way.
 local function hint_copies(plan, machine, level)
   local single, tensors = 0, plan.tensors
   for _, name in ipairs(tensors) do
     if #first_holders(plan, name) == 1 then single = single + 1 end
   end
   if single > 0 then
-    text.printf("hint           %d of %d tensors %s one copy of each part: any rank that is lost loses some\n", single,
-                #tensors, single == 1 and "has" or "have")
+    text.printf("hint           %d of %d tensors %s only one copy of each part: the parts of a lost rank are lost\n",
+                single, #tensors, single == 1 and "has" or "have")
   end
   if not machine or not machine:has(level) then return end
   local domains = #tensors > 0 and machine:family(level, plan.world)
@@ -162,7 +164,7 @@ local function check_sweep(of, machine)
     text.refuse(3, "--all %d: %d %ss of %d ranks are too many to try in turn; lose those of interest, as --nodes 0,1, "
                 .. "or take a smaller --world", at_once, units, of.level, world)
   end
-  local fits, fails = 1, world -- worlds in which every rank is a unit
+  local fits, fails = 1, world -- a number of ranks that can be tried, and one that is too large
   while fails - fits > 1 do
     local middle = fits + (fails - fits) // 2
     if too_many(at_once, middle, middle) then fails = middle else fits = middle end
@@ -172,7 +174,7 @@ local function check_sweep(of, machine)
               at_once == 1 and "each" or "each pair", fits)
 end
 
--- Count a loss of units in the row of losses with the same outcome.
+-- Count the loss of `ranks`, which are those of `units`, in the row of the losses with the same outcome.
 local function count_loss(rows, losses, ranks, units)
   local sums = losses:sums(ranks)
   local becomes = sums.how == "stop" and sums.why or table.concat(sums.params, "\n")
@@ -215,7 +217,7 @@ local function rows_of(losses, at_once, count, ranks_of)
   return rows
 end
 
--- Return the worst loss as "1.50 GiB (5, 13)".
+-- Return the worst loss as "1.50 GiB (5, 13)": its bytes, and the units that were lost.
 local function worst_text(worst)
   if worst.bytes <= 0 then return "0 B" end
   return ("%s (%s)"):format(text.bytes(worst.bytes), table.concat(worst.lost, ", "))
@@ -223,8 +225,8 @@ end
 
 local function put_rows(rows, unit, at_once, has_tensors)
   local losses, fine, whole = 0, 0, 0
-  text.printf("%-9s %10s %10s %10s  %-24s  %-24s\n", "becomes", "of ranks", "losses", "kept", "most moved",
-              "most without a copy")
+  text.printf("%-9s %10s %10s %10s  %-24s  %s\n", "outcome", "new ranks", "losses", "least kept",
+              "most moved (lost)", "most without a copy (lost)")
   for _, row in ipairs(rows) do
     local stops = row.how == "stop"
     losses = losses + row.losses
@@ -292,10 +294,13 @@ return {
   summary = "what the job becomes when ranks or nodes are lost",
   usage = "moongrid lose RECIPE --world N [NAME=VALUE ...] --ranks 5,13 | --nodes 2 | --all 1|2\n"
     .. "       [--level LEVEL] [--how HOW] [--machine M] [--json]",
-  about = "Decide what a job becomes when these ranks are lost. Its policy on_lost chooses: spares take their\n"
-    .. "places (spares = 2 in a recipe), or the survivors get the largest layout that the recipe accepts, or\n"
-    .. "the job stops. Print the communicators that stay, those that are made, the bytes that surviving\n"
-    .. "copies send, and the parts that have no copy left. --all tries each rank, or each pair, in turn.",
+  about = "Print what a job becomes when these ranks are lost: spares take their places (spares = 2 in a recipe), or\n"
+    .. "the survivors get the largest layout that the recipe accepts, or the job stops. The recipe's policy on_lost\n"
+    .. "chooses; without it, the first of these that is possible. Also print the communicators that stay, those that\n"
+    .. "are made, the bytes that surviving copies send, and the parts that have no copy left.",
+  notes = "--all tries each rank, or each pair, in turn, and prints a line for each outcome: how the job goes on, the\n"
+    .. "number of ranks in the new layout, the number of losses with this outcome, the fewest communicators that\n"
+    .. "stay, and of the worst losses the bytes that move and the bytes that have no copy, with what was lost.",
   example = "moongrid lose megatron --world 64 tp=4 pp=4 --ranks 5,13",
   recipe = true,
   options = {

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- moongrid move: print the messages that turn the tensors of one plan into those of another.
+-- moongrid move: print the messages that move the tensors of one plan to the layout of another.
 
 local host = require "host"
 local json = require "command.base.json"
@@ -11,7 +11,7 @@ local text = require "command.base.text"
 
 local columns = { "stay", "sent", "minimum", "max_send", "max_receive", "peers", "rounds", "gather", "crossing" }
 local heads = { "stays", "sent", "minimum", "max send", "max recv", "peers", "rounds", "by gather", "crossing" }
-local TENSORS <const> = 12 -- the most tensors that are listed: those that send most
+local TENSORS <const> = 12 -- the most tensors to list: those of which most bytes are sent
 local counts = { peers = true, rounds = true } -- columns that are not bytes
 
 -- Return the notes of both plans for the JSON, or nil if there are none.
@@ -24,7 +24,7 @@ end
 
 -- All ranks ------------------------------------------------------------------------
 
--- Return a function that returns the next message, those of rank 0 first.
+-- Return a function that returns the next message; the messages that rank 0 sends are the first.
 local function each_message(moves)
   local rank, list, at = -1, {}, 0
   return function()
@@ -63,7 +63,8 @@ local function put_sums(wide, tensors, all)
   end
   for i = 1, shown do put_row(wide, tensors[order[i]].name, tensors[order[i]], number) end
   if shown < #tensors then
-    text.printf("... %d more tensors send no more: --json lists all, --tensor NAME shows one\n", #tensors - shown)
+    text.printf("... %d more tensors, which send at most as much: --json lists all, --tensor NAME shows one\n",
+                #tensors - shown)
   end
   if #tensors > 1 then put_row(wide, "in all", all, number) end
 end
@@ -142,10 +143,10 @@ return {
   usage = "moongrid move A --world N [NAME=VALUE ...] vs [B] [--world M] [NAME=VALUE ...] [--tensor T] [--rank R]\n"
     .. "       [--json] [--list]",
   about = "Plan the move of the tensors of one plan to the layout of another. Every element that a rank needs and\n"
-    .. "does not hold arrives once, so the bytes sent are the minimum. Without B\n"
-    .. "its recipe is that of A, and a world given on one side is that of both; parameters are not carried over.\n"
-    .. "With --machine a rank receives from its own machine what a rank there holds, and the bytes between\n"
-    .. "machines, the minimum, are counted.",
+    .. "does not hold arrives once, so no fewer bytes can be sent. If B has no recipe, it has that of A. A world\n"
+    .. "given on one side is that of both; parameters are not carried over. With --machine a rank receives from its\n"
+    .. "own node what a rank of this node holds, and the table has the bytes between nodes (\"crossing\"); no fewer\n"
+    .. "are possible.",
   example = "moongrid move examples/fsdp_tp.lua --world 8 vs tp=4 fsdp=false",
   recipe = true,
   sides = true,

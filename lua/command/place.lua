@@ -28,7 +28,7 @@ local FORMATS = {
   rankfile = function(rank, _, slot, name) return ("rank %d=%s slot=%d\n"):format(rank, name, slot) end,
   -- A line for each rank: SLURM_HOSTFILE with srun --distribution=arbitrary; MPICH's mpiexec -f FILE
   [".hosts"] = function(_, _, _, name) return name .. "\n" end,
-  -- A line for each node, in the order of its first rank: line i is torchrun's --node-rank i, and JAX's process i
+  -- A line for each node, in the order of their first ranks: line i is torchrun's --node-rank i, and JAX's process i
   [".nodes"] = function(_, is_next, _, name) return is_next and name .. "\n" or "" end,
 }
 
@@ -36,7 +36,9 @@ local function write_hosts(path, machine, world)
   local last
   for rank = 0, world - 1 do
     local _, _, _, name = machine:seat(rank)
-    if not name then text.refuse(1, "%s: the hosts of the machine have no names; a file of hosts gives them", path) end
+    if not name then
+      text.refuse(1, "%s: the nodes of the machine have no names; give --machine a file of hosts", path)
+    end
   end
   host.write(path, function(put)
     for rank = 0, world - 1 do
@@ -202,7 +204,7 @@ local function show(of)
   local plan = recipe.plan(of)
   local machine = recipe.required_machine(of, plan)
   local sends, traffic = sending.new(of), nil
-  -- to count a step takes an evaluation for every rank
+  -- counting the traffic of a step evaluates the step for every rank
   if of.traffic or plan.traffic or plan.world <= RANKS then traffic = sending.traffic(sends, plan) end
   local placed = count(plan, machine, of.family and recipe.families(plan, of.family) or plan.families, traffic)
   if of.json then
@@ -224,7 +226,7 @@ end
 
 -- The search -------------------------------------------------------------------------------------
 
--- Return the level whose bytes are compared: the farthest one that any of the best candidates crosses.
+-- Return the level whose bytes are compared: the farthest level that any of the best candidates crosses, or the first.
 local function level_of(found)
   for _, level in ipairs(found.levels) do
     for _, candidate in ipairs(found.best) do
@@ -234,7 +236,8 @@ local function level_of(found)
   return found.levels[1]
 end
 
--- Return the level at which orders of nodes are compared: the farthest one that groups cross with the nodes as listed.
+-- Return the level at which orders of nodes are compared: the farthest level that groups cross with the nodes as
+-- listed, or the last.
 local function hosts_level(found)
   for _, level in ipairs(found.levels) do
     if found.hosts.arrival[level] > 0 then return level end
@@ -242,8 +245,8 @@ local function hosts_level(found)
   return found.levels[#found.levels]
 end
 
--- Return for the JSON which node has which ranks: nodes in the order of their ranks, the place of each rank, and the
--- costs of three orders.
+-- Return for the JSON which node has which ranks: the nodes in the order of their ranks, the place of each rank, and
+-- the costs of three orders of nodes.
 local function hosts_json(found)
   local hosts, level, order, ranks = found.hosts, hosts_level(found), {}, {}
   for rank = 0, found.of.world - 1 do
@@ -364,14 +367,14 @@ return {
   name = "place",
   place = 110,
   takes = "RECIPE --world N --machine M [NAME=VALUE ...]",
-  summary = "what its groups cross on a machine",
+  summary = "what groups cross on a machine",
   usage = "moongrid place RECIPE --world N --machine M [NAME=VALUE ...] [--family F,G] [--traffic T] [--json]\n"
     .. "       moongrid place RECIPE --world N --machine M [NAME=A,B,... ...] --search order [--objective "
     .. "bytes|time|POLICY]",
   about = "For each family and level of the machine, count the groups inside one domain, the groups that cross, and\n"
     .. "the edges between two domains. An edge joins consecutive members of a group, and also the last and the\n"
     .. "first if the group has more than two. Ranks fill the machine in order, nearest level first, unless the\n"
-    .. "machine lists their places. It may be larger than the world. On regular machines a formula gives the\n"
+    .. "machine lists their places. A machine may be larger than the world. On regular machines a formula gives the\n"
     .. "numbers, at any size.",
   notes = "With traffic (--traffic, else the recipe's field `traffic`, else that of its step) also count the bytes on\n"
     .. "these edges, and name for each level the domain whose bounds most bytes cross. Collectives run in rings:\n"
@@ -396,7 +399,7 @@ return {
         .. "the price of moongrid step; if the traffic is not the step's, the busiest link of each level, summed. Or a "
         .. "policy of the recipe, which gets q.bytes and q.bound by level, and q.seconds, and returns a number" },
     { "flops", "X", line.flops, help = "flops of a GPU in a second, as 400T, if the machine does not have them; "
-                                       .. "without both, computes take no time" },
+                                       .. "if they are not known, computes take no time" },
     { "limit", "SECONDS", line.number,
       help = "end the search after this time, print the best found, and exit with code 3" },
     { "output", "FILE", output, letter = true,

@@ -12,7 +12,7 @@ local recipe = require "command.base.line_recipe"
 local text = require "command.base.text"
 
 local RUNS = 8 -- the most runs of indices to list for an axis
-local SOME, MANY = 8, 4096 -- the most groups of a family to list: with --groups, with --family
+local SOME, MANY = 8, 4096 -- the most groups of a family to list: if every family is listed, if families are named
 
 -- Budgets -------------------------------------------------------------------------------
 
@@ -44,7 +44,7 @@ end
 
 -- A tensor ------------------------------------------------------------------------------
 
--- Print which part of a tensor each rank holds, with --rank only that rank.
+-- Print which part of a tensor each rank holds; with --rank, only the part of that rank.
 local function put_tensor(of, plan)
   local name, first, last = of.tensor, of.rank or 0, of.rank or plan.world - 1
   line.all_ranks("a list of parts", last - first + 1)
@@ -81,7 +81,7 @@ local function longest(names)
   return width
 end
 
--- Print the coordinates of a rank in each grid, as "dp 0, pp 1", or - if it is outside the grid.
+-- Print the coordinates of a rank in each grid, as "dp 0, pp 1", or "-" if the rank is outside the grid.
 local function put_coordinates(plan, rank)
   local width = longest(plan.grids)
   for i, name in ipairs(plan.grids) do
@@ -191,7 +191,7 @@ local function run(of)
   line.needs(of, of.world)
   of.groups = of.family or of.groups
   check(of)
-  if text.lines == 0 then text.fold = math.maxinteger end -- in a pipe a family is one line, for grep and pagers
+  if text.lines == 0 then text.fold = math.maxinteger end -- in a pipe each family is on one line, for grep and pagers
   local plan, loaded = recipe.plan(of)
   of.site = overview.site()
   of.site.machine_ranks = overview.machine_ranks(of, plan)
@@ -209,16 +209,16 @@ local tensor = rawget(mg, "tensor") and {
 
 local options = {
   line.world "ranks in the world, 1 to 2147483647",
-  { "rank", "R", line.index, help = "the view of one rank: coordinates, groups, neighbours, creations" },
-  { "family", "F,G", help = "all groups of these families" },
-  { "groups", maybe = true, help = "the first groups of every family" },
+  { "rank", "R", line.index, help = "what one rank has: its coordinates, groups and neighbours, and what it creates" },
+  { "family", "F,G", help = "all groups of these families; of very many, the first 4096 and the last" },
+  { "groups", maybe = true, help = "the first 8 groups of every family, and the last" },
   { "all", help = "also show the parameters that have their default values" },
   { "json", help = "one JSON object with all groups (with --rank: the groups of that rank)" },
   { "rules", help = "save the plan: one JSON object with only its rules, small at any world size" },
   { "schedule", help = "the order in which communicators are created" },
   { "text", help = "the canonical text: a line for each thing in the plan" },
   { "gpu-memory", "MIB", line.number,
-    help = "refuse a plan whose NCCL communicators may take more GPU memory than this" },
+    help = "refuse a plan whose NCCL communicators may take more GPU memory than this when they are made" },
   { "sms", "N", line.number, help = "... whose NCCL kernels may run on more SMs than this at once (an H100 has 132)" },
   { "nvls-slots", "N", line.number,
     help = "... that may take more multicast slots of a node than this (8 H200 have 128)" },
@@ -234,14 +234,14 @@ return {
   usage = "moongrid plan RECIPE --world N [NAME=VALUE ...] [--rank R] [--family F,G | --groups]\n"
     .. "       [--json | --rules | --schedule | --text]\n"
     .. "       moongrid plan SAVED ..." .. (tensor and tensor.usage or ""),
-  about = "Evaluate a recipe (a file, the name of a bundled one, or - for standard input) for a world\n"
+  about = "Evaluate a recipe (a file, a bundled recipe by its name, or - for standard input) for a world\n"
     .. "of N ranks and show its groups. Nothing is created and no launcher is needed. Or show a plan\n"
     .. "that --json or --rules saved (a file, or -), which has its own world and parameters.",
   notes = "\"GPU memory\" is the most that NCCL itself allocates on the GPU of one rank: some when it makes\n"
     .. "a communicator, more when the communicator first runs a ring, as most collectives do. Trees, all-to-all,\n"
-    .. "and reduction in the switch (NVLink SHARP) take more each. It depends on the number of\n"
-    .. "ranks on a node, which is that of --machine, else the recipe's parameter gpus_per_node, else 8. With 1 rank\n"
-    .. "on a node there is no NVLink.",
+    .. "and reduction in the switch (NVLink SHARP) take more each. This memory depends on the number of ranks on a\n"
+    .. "node: that of the machine (--machine, or the recipe's), else the recipe's parameter gpus_per_node, else 8.\n"
+    .. "With 1 rank on a node there is no NVLink.",
   example = "moongrid plan megatron --world 16 tp=2 pp=2",
   recipe = true,
   options = options,

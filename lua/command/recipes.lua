@@ -17,7 +17,7 @@ local function default_families(loaded)
   end
 end
 
--- Return the comment at the start of a bundled recipe, as paragraphs: the system, its source, what differs.
+-- Return the comment at the start of a bundled recipe as a list of paragraphs: the system, its source, what differs.
 local function head_of(name)
   local lines = {}
   for row in (mg.recipes(name) or ""):gmatch "([^\n]*)\n" do
@@ -45,12 +45,12 @@ local function describe(of)
   if families then text.put_lines("\nfamilies at the defaults\n  " .. table.concat(families, " ")) end
 end
 
--- Print the text; on a terminal escape characters that would control it.
+-- Print the text of a recipe. On a terminal escape the characters that would control the terminal.
 local function put_source(source)
   text.put((text.is_terminal and source:gsub("[^\n\t]+", host.shown) or source))
 end
 
--- Print the text of a file, or of a bundled recipe and its parts, each after a line that names it.
+-- Print the text of a file, or of a bundled recipe and its parts, each part after a line that names it.
 local function show_source(of)
   local source, parts = mg.recipes(of.recipe)
   if not source then
@@ -61,7 +61,8 @@ local function show_source(of)
   for _, part in ipairs(parts) do text.put("\n-- ", part, "\n", (mg.recipes(part))) end
 end
 
--- Print a line for each family that a getter returns, "get_x(with_cp=true) -> dp_cp". It is not folded, for grep.
+-- Print a line for each family that a getter returns, "get_x(with_cp=true) -> dp_cp". These lines are not folded, for
+-- grep.
 local function show_getters(of)
   local info = recipe.load(of):info()
   if #info.getters == 0 then
@@ -117,17 +118,17 @@ return {
   takes = "[RECIPE]",
   summary = "the bundled recipes, and their parameters",
   usage = "moongrid recipes [RECIPE] [--json | --source | --getters]",
-  about = "Without RECIPE: the bundled recipes by what they are for, a line each. With one (bundled, or a file): its\n"
-    .. "parameters and settings with their defaults and other names, its policies and which\n"
-    .. "ranks agree on them, its queries, and its families.",
+  about = "Without RECIPE: the bundled recipes by what they are for, a line each. With RECIPE (bundled, or a file):\n"
+    .. "its parameters and settings with their defaults and other names, its policies and which ranks agree on them,\n"
+    .. "its queries, and its families.",
   example = "moongrid recipes megatron --getters",
   recipe = true,
   bare = true,
   options = {
     { "json", help = "one JSON object, or a list of all recipes" },
     { "source", help = "the text of the recipe, and of the other files of a bundled one" },
-    { "getters", help = "the system's own getters of groups, with the family that each returns, for the arguments that "
-                        .. "change it, and with which parameters families exist" },
+    { "getters", help = "the system's own getters of groups, with the family that each returns for its arguments; and "
+                        .. "the parameters with which some families exist" },
   },
   run = run,
 }

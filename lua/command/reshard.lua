@@ -30,8 +30,8 @@ local function check_apart(of)
   if folder then host.apart(of.output, folder == "" and "." or folder, true) end
 end
 
--- Return the recipe's rules between names, as text, or nil if it has none. A recipe with rules is for checkpoints: it
--- reads the config in the checkpoint's folder as its parameters, unless the command line names a file.
+-- Return as text the recipe's rules that pair names, or nil if it has none. A recipe with rules is for checkpoints: its
+-- parameters are the config in the checkpoint's folder, unless the command line has --params.
 local function own_names(of, loaded)
   local names = loaded and loaded:info().names or {}
   if #names == 0 then return nil end
@@ -97,7 +97,7 @@ local about = table.concat({
   "  l.(%d+).rotary_emb.inv_freq -> -                                                 # not wanted",
   "",
   "A line of two words, a pattern of the shell and a tensor of the recipe, gives each tensor that fits the",
-  "pattern the layout of that tensor, and keeps its name. The first line that fits a tensor counts.",
+  "pattern the layout of that tensor, and its own name stays. The first line that fits a tensor counts.",
 }, "\n")
 
 return {

@@ -51,9 +51,9 @@ local function tell(of, job, plan)
   io.stdout:flush()
 end
 
--- Print an error that all ranks have. Rank 0 prints it; the others do so if rank 0 is missing or was stopped. Ranks
--- reach a deadline at different times, and the launcher ends all ranks when the first one ends; so the others wait
--- until rank 0 has printed.
+-- Print an error that all ranks have. Rank 0 prints it; the others do so if rank 0 is missing. Ranks reach a deadline
+-- at different times, and the launcher ends all ranks when the first one ends; so the others pause, to let rank 0
+-- print.
 local function say(message, status)
   local alone = status == TIMED_OUT and jobs.missing and jobs.missing.ranks[1] == 0
   text.say(message, alone)
@@ -62,8 +62,8 @@ end
 
 -- Plan -------------------------------------------------------------------------------
 
--- Return the results of a function, or nil, its error and the status. The error must not end this rank at once, because
--- other ranks wait for it.
+-- Return the result of a function, or nil, its error and the status. The error must not end this rank at once, because
+-- other ranks wait for this rank.
 local function attempt(f, ...)
   local done, result = pcall(f, ...)
   if done then return result end
@@ -129,15 +129,15 @@ local function devices(name, list, all)
   for word in (list .. ","):gmatch "([^,]*)," do
     local n = word:find "^%s*[+-]?%d+$" and math.tointeger(tonumber(word))
     if not n or n < 0 or n >= GPUS or #all == DEVICES then
-      text.usage("%s is a list of GPUs, one for each rank of a machine, as 0,1,2,3; not '%s'", name, list)
+      text.usage("%s is a list of GPUs, one for each rank of a node, as 0,1,2,3; not '%s'", name, list)
     end
     all[#all + 1] = n
   end
   return all
 end
 
--- Return the backend of --backend. If that is one of GPUs, the job's backend carries its messages; then also return a
--- value that frees it when it is closed.
+-- Return the backend of --backend. For a backend of GPUs, whose messages go over the backend of `job`, also return a
+-- value that closes the backend of GPUs when the value itself is closed.
 local function choose(of, job, plan)
   local list, wanted = of.devices or devices_of(plan), jobs.backends[of.backend]
   if of.backend ~= "auto" and not wanted.carried then return job end
@@ -183,7 +183,7 @@ local function prove_plan(of, job, side)
   materialize(of, job, chosen, plan)
 end
 
--- Move tensors from one side's plan to the other's.
+-- Move tensors from the layout of the plan of one side to the layout of the other side.
 local function prove_move(of, other, job, side, other_side)
   local to
   local from, message, status = plan_of(of, side, job.world)
@@ -281,8 +281,8 @@ local options = {
     help = "what carries the messages of a backend of GPUs: MPI, or a launcher without MPI (prterun, srun --mpi=pmix). "
            .. "--backend auto without GPUs uses it as the backend" },
   { "timeout", "S", line.number, agreed = true,
-    help = "seconds that a call over all ranks may take, " .. jobs.timeout .. "; with GPUs also a creation, for which "
-           .. "a family may have its own; with two sides: seconds without progress after which a rank gives up" },
+    help = "seconds that a call over all ranks may take; default: " .. jobs.timeout .. "; with GPUs also a creation, "
+           .. "unless its family has a timeout; with two sides: seconds without progress after which a rank gives up" },
   { "json", help = "print the plan as JSON when all is proved" },
   { "print", "rank0|all|none", help = "ranks that print what the recipe prints, on stderr; default: rank0" },
   { "bandwidth", agreed = true,
@@ -300,13 +300,13 @@ if rawget(mg, "move") then
   add("mpirun -n N moongrid run A [NAME=VALUE ...] vs [B] [NAME=VALUE ...] --move [--tensor T] [--window MIB]", {
     { "move", agreed = true,
       help = "move the tensors of A to the layout of B (see moongrid move), with a number in each element that "
-             .. "identifies it, and prove every element where it arrives; ranks receive from their own machine what a "
-             .. "rank there holds, if all machines have the same number of ranks, in order" },
+             .. "identifies it, and prove every element where it arrives; a rank receives from its own node what a "
+             .. "rank of this node holds, if all nodes have the same number of ranks, in order" },
     { "tensor", "T", help = "only this tensor", head = "with --move" },
     { "map", "RANKS", help = "for each rank of B its number before the move, as 8..15,0..7" },
     { "convert", help = "tensors may be f32 on one side and bf16 on the other; they are sent as bf16" },
     { "rounds", help = "in rounds: a rank sends one message at a time and receives one" },
-    { "window", "MIB", line.number, help = "memory for packing on a rank, 64" },
+    { "window", "MIB", line.number, help = "memory for packing on a rank; default: 64" },
   })
 end
 if recipe.field(mg.plan(mg.topology(mg.world(1))), "step") then
@@ -328,7 +328,7 @@ if recipe.field(mg.plan(mg.topology(mg.world(1))), "step") then
 end
 table.move({
   { "devices", "0,1,...", devices, head = "with GPUs",
-    help = "the GPU of each rank of a machine (or the recipe's parameter `devices`); default: rank i of a machine has "
+    help = "the GPU of each rank of a node (or the recipe's parameter `devices`); default: rank i of a node has "
            .. "GPU i" },
   { "share-gpu", agreed = true, help = "let several ranks use one GPU; slow, for tests" },
   { "gpu-memory", "MIB", line.number, agreed = true,
@@ -339,7 +339,7 @@ return {
   name = "run",
   place = 30,
   takes = "RECIPE [NAME=VALUE ...]",
-  summary = "create and prove them, under mpirun",
+  summary = "create and prove a recipe's communicators, under mpirun",
   usage = table.concat(usages, "\n       "),
   about = "Create the recipe's communicators on the ranks of the launcher, prove each of them by\n"
     .. "collectives (members and order, a sum, a broadcast from every position, a ring, with MPI\n"

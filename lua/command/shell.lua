@@ -31,7 +31,7 @@ local function history()
   return folder .. "/moongrid/shell"
 end
 
--- Load and plan the recipe. Return the shell's Lua and the plan.
+-- Load and plan the recipe. Return the loaded recipe, whose `run` evaluates lines, and the plan.
 local function begin(of)
   local loaded = recipe.load(of)
   return loaded, recipe.plan(of, loaded)
@@ -122,7 +122,7 @@ return {
   name = "shell",
   place = 160,
   takes = "RECIPE --world N [...]",
-  summary = "a prompt with its families in scope",
+  summary = "a prompt for Lua with a recipe's families",
   usage = "moongrid shell RECIPE --world N [NAME=VALUE ...]",
   about = "Read lines of Lua and print what they return. The names are the words of recipes, the families and grids\n"
     .. "of this recipe, its topology t, the world, and the parameters p. A name that is assigned stays.\n"
@@ -143,8 +143,8 @@ return {
     local shell = { of = of, loaded = loaded, asks = text.is_terminal and select(6, host.terminal()) }
     if shell.asks then
       text.head(plan)
-      text.put "t is its topology, with world and p; families and grids have their names; :why 0 1, :draw and the\n"
-      text.put "other subcommands are for it. Tab completes, help tells more, exit or Ctrl-D ends.\n"
+      text.put "t is its topology, world its ranks, p its parameters; families and grids have their own names.\n"
+      text.put ":why 0 1, :draw and other subcommands use this recipe. Tab completes, help tells more, Ctrl-D ends.\n"
     end
     return converse(shell)
   end,

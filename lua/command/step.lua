@@ -59,7 +59,7 @@ end
 
 -- Text -----------------------------------------------------------------------------
 
--- Return the names that are keys of a table, in their order.
+-- Return those of `names` that are keys of the table `by`.
 local function keys_in(by, names)
   local list = {}
   for _, name in ipairs(names) do
@@ -68,7 +68,8 @@ local function keys_in(by, names)
   return list
 end
 
--- Return the names of the levels of the machine, far to near, then those of domains that cross levels, such as rails.
+-- Return the names of the levels of the machine, far to near, then the names of levels that cross others, such as
+-- rails.
 local function levels_of(of, plan)
   local levels = {}
   for i, at in ipairs(recipe.machine(of, plan):where(0)) do levels[i] = at.level end
@@ -94,7 +95,7 @@ local function put_price(of, plan, all, price)
   for _, words in ipairs(all.straddles) do text.put_lines(words .. "\n") end
   put_share("computes", price.compute, price.seconds, "of the mean rank")
   put_share("exposed", price.exposed, price.seconds, "bytes move, and nothing computes")
-  put_share("bubble", price.bubble, price.seconds, "neither: it waits for other ranks, or has ended")
+  put_share("bubble", price.bubble, price.seconds, "neither: the rank waits for others, or has ended")
   put_share("hidden", price.hidden, price.seconds, "bytes move while it computes; part of computes")
   text.printf("\n  %-24s %12s  %s\n", "family", "time", "bytes out of domains, of all ranks; algorithms")
   for _, name in ipairs(keys_in(price.families, plan.families)) do
@@ -127,7 +128,8 @@ local function excess(memory)
 end
 
 -- Return a text if some groups of a family lie in two domains, although a domain is large enough and other groups lie
--- in one; else nil. Ranks fill the domains in order, so the groups after the first MOST_GROUPS repeat their pattern.
+-- in one domain; else nil. Ranks fill the domains in order, so the groups after the first MOST_GROUPS repeat their
+-- pattern.
 local function straddles(family, machine, name)
   local levels, words = machine:levels(), nil
   for l, level in ipairs(levels) do
@@ -197,7 +199,7 @@ local function reads_text(step)
   for _, read in ipairs(step.reads) do
     local of = read.family or read.grid
     local word = read.what == "size" and of or (of and of .. "." or "") .. read.what
-    if not seen[word] then list[#list + 1], seen[word] = word, true end -- a step may read it of several groups
+    if not seen[word] then list[#list + 1], seen[word] = word, true end -- a step may read one thing of several groups
   end
   return table.concat(list, ", ")
 end

@@ -15,8 +15,8 @@ local shape = {
   chain = { "from", "to", "family", "group" },
 }
 
--- Print the domains in which two ranks run, and the nearest level with a domain that has both. Messages between them
--- use the links of the levels below it.
+-- Print the nearest domain that has both ranks, and the domains of the next level in which a and b run; the links of
+-- this level and of those below it, which messages between a and b use; and the domains of levels that cross others.
 local function put_machine(machine, a, b)
   local x, y, words, l = machine:where(a), machine:where(b), {}, 1
   while x[l] and not x[l].crossing and x[l].domain == y[l].domain do l = l + 1 end

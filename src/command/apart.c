@@ -24,7 +24,7 @@ static char *behind_links(const char *path) {
   return found;
 }
 
-/* Return whether a path is a folder, or is inside of it. */
+/* Return whether a path is the folder `folder`, or lies in it. */
 static bool lies_in(const char *path, const struct stat *folder) {
   struct stat about;
   char *at = behind_links(path);
@@ -38,7 +38,7 @@ static bool lies_in(const char *path, const struct stat *folder) {
   return found;
 }
 
-/* Return whether a path is an input, or a folder that contains it. */
+/* Return whether a path is the input `about`, or a folder that contains `input`, its path. */
 static bool apart_takes(const char *path, const char *input, const struct stat *about) {
   struct stat there;
   return stat(path, &there) == 0

@@ -23,7 +23,7 @@ static char slow[256]; /* the text of the alarm */
 static _Atomic(const char *) doing;
 /* whether this rank prints what all ranks know: rank 0 does, and rank 1 in case rank 0 is dead */
 static volatile sig_atomic_t speaks;
-/* the launcher, while MPI starts and may end the process; else NULL */
+/* the launcher, while an alarm is set: MPI starts or ends, and may end the process; else NULL */
 static _Atomic(const char *) starter;
 /* mgrid_cgroup_kills before the job started; -1: there is no such count */
 static _Atomic int64_t killed;

@@ -82,9 +82,9 @@ static int command_progress(lua_State *L) {
   return 0;
 }
 
-/* guard([Job | text]): if the launcher ends the job, print what this rank is doing: the text, or
-** what the Job does at that time. Without an argument: print nothing, because an error was printed,
-** or all is done */
+/* guard([Job | text]): if the launcher ends the job, print on ranks 0 and 1 what the rank is doing:
+** the text, or what the Job does at that time. Without an argument: print nothing, because an error
+** was printed, or all is done */
 static int guard(lua_State *L) {
   const mgrid_backend *b = mgrid_lua_to(L, 1, "Job");
   lua_settop(L, 1);
@@ -94,8 +94,8 @@ static int guard(lua_State *L) {
   return 0;
 }
 
-/* alarm([seconds, what]): end the process after that time with "after N seconds WHAT". Without
-** arguments: stop the alarm */
+/* alarm([seconds, what]): after that time print "after N seconds WHAT: ..." and end the process.
+** Without arguments: stop the alarm */
 static int alarm_at(lua_State *L) {
   if (lua_isnoneornil(L, 1))
     cli_guard_end();
@@ -172,7 +172,7 @@ static int command_nearest(lua_State *L) {
   return 2;
 }
 
-/* json(text) -> true and its value. It returns nothing if the text is not JSON */
+/* json(text) -> true and the value; nothing if the text is not JSON */
 static int json_value(lua_State *L) {
   json_error_t why;
   size_t len;
@@ -224,8 +224,8 @@ static int command_read_file(lua_State *L) {
   return 1;
 }
 
-/* folder(path) -> the names in it, or nil. The folder is closed before the list is made, because
-** that may raise */
+/* folder(path) -> the names in a folder, or nil. The folder is closed before the list is made,
+** because making the list may raise */
 static int folder(lua_State *L) {
   DIR *d = opendir(luaL_checkstring(L, 1));
   if (!d) return 0;
@@ -244,8 +244,8 @@ static int folder(lua_State *L) {
   return 1;
 }
 
-/* kind(path) -> "link", "folder", "file" or "other", or nil if there is nothing; with links
-** followed, its number of bytes, and when it was last written, in seconds since 1970 */
+/* kind(path) -> "link", "folder", "file" or "other"; its number of bytes, and when it was last
+** written, in seconds since 1970 (of a link: those of its target). Nothing if nothing is there */
 static int kind(lua_State *L) {
   struct stat about, behind;
   const char *path = luaL_checkstring(L, 1);
@@ -381,8 +381,8 @@ int cli_open_words(lua_State *L) {
 
 /* --------------------------------------------------------------- its files */
 
-/* Push the chunk of lua/command/why.lua for "command.why". Its name is "moongrid.command.why": with
-** such a name, its position is not put before errors of the module (mgrid_lua_where). */
+/* For "command.why" push the chunk of lua/command/why.lua, named "moongrid.command.why": errors of
+** the module do not begin with a position in a chunk of such a name (mgrid_lua_where). */
 static int load_source(lua_State *L, const char *root, const char *name) {
   mgrid_text file = { 0 };
   mgrid_error e = MGRID_ERROR_INIT;

@@ -11,7 +11,7 @@
 ** machine. Measured with Open MPI 4.1 for 8 and 16 ranks: mpirun needs 64 and 100 open files, a
 ** rank 16 files, and a process 100 and 250 MiB of address space. */
 static int64_t limits_least(const mgrid_allowance *a, int64_t ranks) {
-  /* limits of the cgroup and of the user are for all ranks together */
+  /* limits of the cgroup and of the user hold for all ranks together */
   bool own = strcmp(a->whose, "process") == 0;
   switch (a->of) {
   case MGRID_SCARCE_MEMORY: return (own ? 192 + 16 * ranks : 32 + 12 * ranks) << 20;

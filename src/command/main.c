@@ -15,7 +15,7 @@ typedef struct line {
 } line;
 
 /* Run `require "command.base.main"` with the words of the command line. Return the exit code, and
-** whether this process is a rank of a job. */
+** whether this process may be a rank of a job. */
 static int main_run(lua_State *L) {
   const line *l = lua_touserdata(L, 1);
   mgrid_lua_open_whole(L);
@@ -44,7 +44,7 @@ static int main_say(mgrid_status status, const char *message) {
 }
 
 /* Print the error that was raised, and return its exit code. If an integer was raised, it is the
-** exit code, and the message has been printed. *said: the error was that stdout failed. */
+** exit code, and the message has been printed. Set *said if the error was that stdout failed. */
 static int fail(lua_State *L, int raised, bool *said) {
   mgrid_error e = MGRID_ERROR_INIT;
   if (raised != LUA_ERRMEM && lua_isinteger(L, -1)) return (int)lua_tointeger(L, -1);
@@ -61,8 +61,8 @@ static int fail(lua_State *L, int raised, bool *said) {
 }
 
 /* Whether to free memory at the end. lua_close would take a tenth of the time of a plan, and the
-** process frees its memory anyway. But after an error, or in a job, lua_close is needed to leave
-** the job. */
+** process frees its memory anyway. But after an error, or if there may be a job, lua_close is
+** needed to leave the job. */
 #ifdef __SANITIZE_ADDRESS__
 enum { FREES = true }; /* because the sanitizer looks for leaks */
 #else

@@ -29,7 +29,7 @@ static void progress_say(const char *text, size_t len) {
   (void)put;
 }
 
-/* Print the number of bytes written: ", 1.5 GiB". */
+/* Format the number of bytes written so far: ", 1.5 GiB". */
 static void put_bytes(char *to, size_t len) {
   static const char *const unit[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
   double n = (double)now.bytes;

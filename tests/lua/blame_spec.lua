@@ -625,14 +625,14 @@ describe("moongrid blame refuses", function()
     assert.equal(1, code)
   end
 
-  it("an empty folder", function() refused({}, "the folder @ holds no file; give the one with the dumps") end)
+  it("an empty folder", function() refused({}, "the folder @ holds no file; give the folder with the dumps") end)
   it("a pickle with code", function()
     refused({ rank_0 = "\x80\x02cposix\nsystem\nq\0X\1\0\0\0xR.", rank_1 = dump { ended } },
             "@/rank_0: byte 2: the opcode GLOBAL runs code, and a dump has only data; nothing of it was executed")
   end)
   it("a rank twice", function()
     refused({ rank_1 = dump { ended }, other_1 = dump { ended } },
-            "rank 1, as the names end, has two dumps, @/other_1 and @/rank_1: give those of one job, taken at one time")
+            "two dumps have a name that ends in rank 1, @/other_1 and @/rank_1: give the dumps of one job, taken at one time")
   end)
   it("one dump alone", function()
     local d = dump({ ended, pending }):gsub("u%.$", "X" .. string.pack("<s4", "pg_config") .. "}(X" .. string.pack("<s4", "0") .. "}(X"

@@ -52,7 +52,7 @@ describe("a cluster", function()
       local out, err, code = run(("scripts/lab/cluster 2 8 build/moongrid run %s %s --move"):format(recipe, line))
       err = err:gsub("[^\n]*plm:rsh: Warning: setpgid[^\n]*\n", "") -- of mpirun, where a child was faster than its parent
       assert.same({ "", 0 }, { err, code })
-      assert.equal(crossing, out:match "sent, (.-) between machines, .* every element proved on all 8 ranks\n$", line .. ": " .. out)
+      assert.equal(crossing, out:match "sent, (.-) between nodes, .* every element proved on all 8 ranks\n$", line .. ": " .. out)
     end
   end)
 

@@ -198,7 +198,7 @@ describe("the Tab key", function()
       return (run(("cd %s && PATH=%s/build:$PATH HOME=%s fish --no-config -c 'source %s/scripts/make/complete/moongrid.fish; complete -C \"%s\"'")
         :format(folder, root, folder, root, line)))
     end
-    assert.equal("plan\twhat groups a recipe makes\nplace\twhat its groups cross on a machine\npolicy\tthe decision of a policy of a recipe\n", fish "moongrid p")
+    assert.equal("plan\twhat groups a recipe makes\nplace\twhat groups cross on a machine\npolicy\tthe decision of a policy of a recipe\n", fish "moongrid p")
     assert.equal("tp=1\ntp=2\ntp=4\ntp=8\n", fish "moongrid plan picotron --world 8 tp=")
     assert.equal("there/moe.lua\n", fish "moongrid plan there/m")
     for _, word in ipairs { '\\"my own/m', "my\\\\ own/m" } do

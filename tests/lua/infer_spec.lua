@@ -211,7 +211,7 @@ describe("moongrid infer", function()
       assert.same({ {}, 3 }, { answer.candidates[1].left, answer.candidates[1].explained }) -- {0,1,2,3} {0,1} {2,3}
     end
     refuses("infer " .. file("log", nccl_log("none"):gsub("nranks 4", "nranks 8")), 1, "moongrid: " .. folder
-      .. "/log: no communicator has lines of all of its ranks; the logs of all ranks together do")
+      .. "/log: no communicator has lines of all of its ranks; give the logs of all ranks")
   end)
 
   it("refuses what holds no groups, with the place", function()

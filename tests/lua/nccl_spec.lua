@@ -377,7 +377,7 @@ describe("on the stand-in", function()
     os.remove(recipe)
     _, err, code = on(1, "build/moongrid run picotron --devices 1,x")
     assert.equal(2, code)
-    assert.truthy(messages(err):find("--devices is a list of GPUs, one for each rank of a machine, as 0,1,2,3; not '1,x'", 1, true), err)
+    assert.truthy(messages(err):find("--devices is a list of GPUs, one for each rank of a node, as 0,1,2,3; not '1,x'", 1, true), err)
   end)
 
   it("a plan above the budget of memory is refused before anything is made", function()

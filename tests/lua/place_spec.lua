@@ -519,7 +519,7 @@ return recipe { params = { order = "dp-pp" }, build = function(world, p)
     assert.are.same({ "moongrid: --output is a file that ends with rankfile, .hosts, .nodes, .lua or .json, not 'x.txt'\n", 2 },
       { err, status })
     _, err, status = moongrid("place " .. path .. " --world 12 --machine 'node:6 gpu:2' -o x.hosts")
-    assert.are.same({ "moongrid: x.hosts: the hosts of the machine have no names; a file of hosts gives them\n", 1 },
+    assert.are.same({ "moongrid: x.hosts: the nodes of the machine have no names; give --machine a file of hosts\n", 1 },
       { err, status })
   end)
 end)

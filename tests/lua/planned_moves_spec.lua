@@ -73,7 +73,7 @@ describe("moongrid move", function()
     for _, name in ipairs(rows) do least, sent[name] = math.min(least, sent[name]), nil end
     sent["lm_head.weight"] = nil
     for name, bytes in pairs(sent) do assert.is_true(bytes <= least, name) end
-    assert.is_truthy(out:find "\n%.%.%. 279 more tensors send no more: [^\n]*\nin all  ")
+    assert.is_truthy(out:find "\n%.%.%. 279 more tensors, which send at most as much: [^\n]*\nin all  ")
   end)
 
   it("takes parts from the machine where they are needed", function()

@@ -186,7 +186,7 @@ describe("shell at a terminal", function()
 
   it("says what is there, goes on after a mistake, and keeps a history", function()
     local out, history = typed "nope\\ntp.count\\n"
-    assert.truthy(out:find("picotron over 8 ranks: tp_size=2\nt is its topology, with world and p;", 1, true), out)
+    assert.truthy(out:find("picotron over 8 ranks: tp_size=2\nt is its topology, world its ranks, p its parameters;", 1, true), out)
     assert.truthy(out:find("moongrid: unknown name 'nope'\n", 1, true), out)
     assert.truthy(out:find("\n4\n", 1, true), out)
     if edits then assert.truthy(history:find("tp.count", 1, true), history) end

@@ -167,7 +167,7 @@ end, step = function(s) for _, e in ipairs(s:groups "e") do s:all_gather(e, 16e6
 estimate from data sheets; published runs took 1.3 to 3 times as long
   computes      68.8 ms  43.7%  of the mean rank
   exposed       64.0 ms  40.7%  bytes move, and nothing computes
-  bubble        24.5 ms  15.6%  neither: it waits for other ranks, or has ended
+  bubble        24.5 ms  15.6%  neither: the rank waits for others, or has ended
   hidden              0   0.0%  bytes move while it computes; part of computes
 
   family                           time  bytes out of domains, of all ranks; algorithms
@@ -202,7 +202,7 @@ digest]], price)
     local out, err, code = run "build/moongrid diff megatron --world 64 tp=8 pp=4 layers=32 vs tp=8 pp=4 layers=32 zero=1 --step --exit-code"
     assert.same({ "", 1 }, { err, code })
     assert.equal([[
-families: calls, bytes and time of the rank with the most; bytes out of domains, of all
+families: calls, bytes and time of the rank with the most; bytes out of domains, of all ranks
 ~ dp_cp            calls                           1 -> 4            +300.0%
 ~ dp_cp            bytes                   900.9 MiB -> 1.32 GiB     +50.0%
 - mp               calls                           1 -> 0

@@ -15,7 +15,7 @@ local M = {}
 M.options = {
   line.world "ranks in the world",
   { "rank", "R", line.rank_or_all, help = "the rank that asks; all: a line for each rank" },
-  { "json", help = "with --rank all, one list of the answers in the order of the ranks" },
+  { "json", help = "with --rank all: one list with the answers, in the order of the ranks" },
 }
 
 local function near_declared(list, name)
@@ -31,7 +31,8 @@ local function put_value(into, argument)
   if is_json then into[name] = value else into[name] = typed end
 end
 
--- Divide the NAME=VALUE of the line into parameters of the plan, settings of each state, and arguments of the call.
+-- Divide the NAME=VALUE of the line. Return the parameters of the plan, the settings of states, and the arguments of
+-- the query or policy.
 local function sort_arguments(of, info)
   local params, settings, arguments = {}, {}, {}
   for i, argument in ipairs(of.args) do
@@ -55,7 +56,8 @@ local function sort_arguments(of, info)
   return params, settings, arguments
 end
 
--- Print the answer of a rank as JSON. With --rank all it is a line of a table, or with --json an element of a list.
+-- Print the answer of a rank as JSON: with --rank all in a line of a table, with --rank all --json as an element of a
+-- list.
 local function put_answer(of, rank, world, answer)
   if of.rank ~= "all" then return text.put(json.line(answer), "\n") end
   if of.json then

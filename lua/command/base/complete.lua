@@ -4,9 +4,9 @@
 -- the last WORD of a command line, which may be incomplete or empty.
 --
 -- Each candidate is a line: the whole word, and after a tab a short description, if there is one. Shells put no blank
--- after a candidate that ends in "=" or "/". A size or a choice is a candidate if the recipe accepts it in the world of
--- the line, together with the parameters before it. After 40 ms of planning the other sizes are candidates without a
--- check. A wrong line, or a recipe that does not load, has no candidates, and gives no message.
+-- after a candidate that ends in "=" or "/". With --world a size is a candidate if the recipe accepts it together with
+-- the arguments before it; after 40 ms of processor time sizes are candidates without this check. Wrong words, and a
+-- recipe that does not load, only leave fewer candidates; no message is printed.
 
 local host = require "host"
 local line = require "command.base.line"
@@ -14,13 +14,14 @@ local mg = require "moongrid"
 local recipe = require "command.base.line_recipe"
 
 local POWERS, MOST = { 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096 }, 64
-local SECONDS = 0.04 -- of the processor, for all plans
+local SECONDS = 0.04 -- of processor time since the start: after that no more plans are tried
 
 local function starts(text, begin) return text:sub(1, #begin) == begin end
 
 -- Candidates: `l.last` is the incomplete part of the last word, `l.head` the part before it, as "--color=" ----------
 
--- Offer a word that starts with the typed letters. Leave out the name of a file that would control the terminal.
+-- Offer a word that starts with the typed letters. Leave out a word, such as the name of a file, that would control the
+-- terminal.
 local function offer(l, word, about)
   if not starts(word, l.last) or host.shown(word) ~= word then return end
   about = about and about:match "^[^\n\t]*" or ""
@@ -96,7 +97,8 @@ local function offer_sizes(l, name)
   until offered > 0 or not all
 end
 
--- Offer the words in a parameter's documentation that the recipe accepts, unless it accepts any word.
+-- Offer the default of a text parameter, and the words in its documentation that the recipe accepts, unless the recipe
+-- accepts any word.
 local function offer_choices(l, param)
   local made, usual = any_plan(l), param.default or ""
   if usual ~= "" then offer(l, usual, "default") end
@@ -173,7 +175,7 @@ end
 
 -- Options ------------------------------------------------------------------------------
 
--- Offer the values of an option: the listed values, or those of the kind that the help names, as FILE.
+-- Offer the values of an option: the listed values, or what the word for the value in the help means, as FILE.
 local function offer_option_values(l, option)
   local kind = option[2]
   offer_each(l, line.values(option) or {})

@@ -12,7 +12,7 @@ local text = require "command.base.text"
 local M = {}
 
 local SIZES = { size = true, index = true, integer = true } -- kinds of parameters
-local MOST = 4096 -- ranks: only up to this world is a recipe planned again
+local MOST = 4096 -- most ranks of a world in which a recipe is planned again
 
 -- Functions that describe a plan as text, the quickest first: its groups, its step, and the answers of its first and
 -- last rank to queries without arguments. A parameter matters if it changes one of these texts.
@@ -32,8 +32,8 @@ local ANSWERS = {
   end,
 }
 
--- Print a note for each given size that changes nothing: ANSWERS are the same with twice the size, half the size, and
--- without it.
+-- Print a note for each given size, index or integer that changes nothing: all ANSWERS are the same with twice its
+-- value (one more if it is below 1), with half of it (unless it is below 2), and with the default.
 local function note_sizes(plan, loaded)
   local values, own, given = {}, {}, {}
   for _, param in ipairs(plan.params) do
@@ -68,7 +68,7 @@ local function note_sizes(plan, loaded)
   recipe.quiet = false
 end
 
--- Print a note for a line of the recipe such as t.a, t.b = x, y, since Lua creates t.b before t.a.
+-- Print a note for a line of the recipe such as t.a, t.b = x, y, since Lua assigns t.b before t.a.
 local function note_order(of, plan)
   local place = {}
   for i, name in ipairs(plan.families) do place[name] = i end

@@ -74,7 +74,7 @@ local function assigned(row)
   return depth == 0 and name or nil
 end
 
--- Return `message` and the errors of later lines. plan(text) evaluates the recipe with another text.
+-- Return a list of `message` and the errors of later lines. plan(text) evaluates the recipe with another text.
 local function of_lines(message, path, plan)
   local at, number = parts(message)
   local text = at == path and read(path)
@@ -111,8 +111,8 @@ local written = {
   { "^%-?%d+,[%d,-]*%d$", "several values are for draw -o FILE.html and place --search order" },
 }
 
--- Return `message`, which refuses an argument, and the errors of other arguments. named(alias) returns the parameter's
--- own name; plan(arguments) evaluates the recipe with other arguments.
+-- Return a list of `message`, which refuses an argument, and the errors of other arguments. named(alias) returns the
+-- parameter's own name; plan(arguments) evaluates the recipe with other arguments.
 local function of_arguments(message, arguments, named, plan)
   local found, left = { message }, table.move(arguments, 1, #arguments, 1, {})
   while true do
@@ -136,8 +136,8 @@ local function of_arguments(message, arguments, named, plan)
   end
 end
 
--- Return `message` and further errors that do not depend on it. named(alias) returns the parameter's own name.
--- plan(text, arguments) evaluates the recipe again, with another text or other arguments.
+-- Return one text with `message` and further errors that do not depend on it. named(alias) returns the parameter's own
+-- name; plan(text, arguments) evaluates the recipe again, with another text or other arguments.
 function M.all(message, path, arguments, named, plan)
   local found = of_lines(message, path, function(text) return plan(text, arguments) end)
   if #found == 1 then found = of_arguments(message, arguments, named, function(left) return plan(nil, left) end) end

@@ -15,8 +15,8 @@ function M.all(rows)
   for _, row in ipairs(rows) do
     text.printf("  %s %-" .. 42 - #row.name .. "s  %s\n", row.name, row.takes, row.summary)
   end
-  text.put("\n  RECIPE is a file, the name of a bundled one, or - for standard input.\n",
-           "  --help after a command tells more; --version.\n\n",
+  text.put("\n  RECIPE is a file, the name of a bundled recipe, or - for standard input.\n",
+           "  COMMAND --help tells more; --version prints the version.\n\n",
            "Exit codes: 0 ok, 1 recipe or sizes refused, 2 usage, 3 limit hit, 4 backend failed,\n5 ranks disagree.\n")
 end
 
@@ -29,7 +29,7 @@ end
 
 function M.one(command)
   local lines, own = { "usage: " .. command.usage, "", command.about, "" }, #(command.options or {})
-  local heads = false -- after a head: put a blank line before the options that all commands have
+  local heads = false -- whether one of command.options has a head: then a blank line precedes the shared options
   for i, option in ipairs(line.options(command)) do
     if heads and i > own then lines[#lines + 1] = "" end
     heads = i <= own and (heads or option.head ~= nil)

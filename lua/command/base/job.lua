@@ -15,7 +15,7 @@ for i = 1, #M.backends do M.backends[M.backends[i].name] = M.backends[i] end
 
 M.timeout = M.backends[1].timeout -- seconds that a call over all ranks may take, by default
 
--- Return the names of all backends, or of those that have this ability.
+-- Return the names of all backends, or of those for which the fact `ability`, such as "carries", is true.
 function M.names(ability)
   local names = {}
   for _, b in ipairs(M.backends) do
@@ -24,7 +24,7 @@ function M.names(ability)
   return names
 end
 
--- Open the job over a backend, the default one if none is named. Each rank prints its own error.
+-- Open the job over the backend `name` (nil: the default one). Each rank prints its own error.
 function M.open(name, timeout)
   name, timeout = name or M.names "carries"[1], timeout or M.timeout
   host.guard "the start of the job"
@@ -40,12 +40,14 @@ end
 -- Close the job after its work is done, or has failed and the error is printed.
 function M.close(job, timeout)
   host.guard()
-  host.alarm((timeout or M.timeout) + 0.75, "the job has not ended") -- if no error named the missing rank
+  -- 0.75 s after the deadline of calls: an error of a call names the missing rank, so it should come first
+  host.alarm((timeout or M.timeout) + 0.75, "the job has not ended")
   job:close()
   host.alarm()
 end
 
--- Return the results of a call over all ranks, or raise its error. M.missing has the ranks that did not come, if known.
+-- Return the results of a call over all ranks, or raise its error. Then M.missing has the ranks that were missing in
+-- the call, if they are known.
 function M.need(result, ...)
   if result then return result, ... end
   local message, status

@@ -2,11 +2,11 @@
 --
 -- json.put(value [, shape]): print a value as JSON, a line for each value. json.line(value): return one line of JSON.
 --
--- A shape says how to print a table. Its list part has the keys of an object in their order, its fields the shapes of
--- these keys' values; a key without a value is printed as null. A list has the shape of its elements. The field `line`
--- puts an object on one line. Without a shape, or with the field `named`, keys are sorted. An empty table is {} with
--- `named`, else []. A value that is a function is printed as a list: it returns the next element, at the end nil. A
--- shape that is a function gets a value that is not a list, and returns the shape of this value.
+-- A shape says how to print a table. Its list part has the keys of an object in their order, its fields the shapes
+-- of these keys' values; a key without a value is printed as null. The shape of a list is that of its elements. The
+-- field `line` puts an object on one line. Without a shape, or with the field `named`, keys are sorted. An empty
+-- table is {} with `named`, else []. A value that is a function is printed as a list: it returns the next element,
+-- at the end nil. A shape that is a function gets a value that is not a list, and returns the shape of this value.
 
 local host = require "host"
 local sorted = require "command.base.sorted"

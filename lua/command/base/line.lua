@@ -3,8 +3,8 @@
 -- line: read the words of a command line by the table of its subcommand (lua/command/README.md).
 --
 -- A line has the values of options by their names, and
---   recipe  a file, a bundled name or "-"; nil: none          args    the words NAME=VALUE, as typed
---   words   other words after the recipe                      before  how many of args stand before the last of `words`
+--   recipe  a file, a bundled name or "-"; nil: none          args    NAME=VALUE and values of --option, as typed
+--   words   other words, after the recipe if there is one     before  how many of args stand before the last of `words`
 --   command the table of the subcommand                       other   the line of the other side of "A vs B"
 --   typed   all words, if the line has one side               given   values of options as typed, by their names
 
@@ -84,13 +84,13 @@ local function world(name, word)
   return M.number(name, word)
 end
 
--- Read the Machine of --machine; in a moongrid without the module for machines, the number of ranks of a node.
+-- Read --machine. Return a Machine; in a moongrid without the module for machines, the number of ranks of a node.
 function M.machine(name, word)
   local ranks = (word:find "^%d+$" or not rawget(mg, "open_machine")) and M.integer(1, MACHINE_MAX)(name, word)
   if not rawget(mg, "open_machine") then return ranks end
   local done, model = pcall(mg.open_machine, word)
   if done then return model end
-  if model == "not enough memory" then model = "out of memory" end -- the error is Lua's own
+  if model == "not enough memory" then model = "out of memory" end -- Lua's own message
   text.say(model, true)
   if model:find "^out of memory" then error(3, 0) end
   error(host.kind(word:match "^[^ ]*") and (mg.status(model) or 200) // 100 or 2, 0)
@@ -125,7 +125,7 @@ function M.options(command)
   return all
 end
 
--- Return a list of all values that an option may have, or nil if it accepts others.
+-- Return the list of the values that an option accepts, or nil if there is no such list.
 function M.values(option)
   if option.values then return option.values() end
   if not (option[2] or ""):find "|" then return end
@@ -147,7 +147,8 @@ local function check_value(option, value)
   usage("--%s is %s or %s, not '%s'", option[1], table.concat(known, ", "), last, value)
 end
 
--- Read an option, for both sides of "A vs B" unless it has `side`. `value` is nil if the option takes none.
+-- Read an option, for both sides of "A vs B" unless it has `side`. `value` is nil if the option is a flag, or if it has
+-- `maybe` and is typed without a value.
 local function read_option(line, option, value)
   local name, read = option[1], option[3]
   if value and not option.maybe then check_value(option, value) end
@@ -170,8 +171,8 @@ local function read_option(line, option, value)
   if line.other and not option.side then line.other[name], line.other.given[name] = line[name], value end
 end
 
--- Return the option that a word names, and the value after "=". The word may be the beginning of the name, if no other
--- option begins so.
+-- Return the option that a word names, and the value after "=", if there is one. The word may have only the beginning
+-- of the name, if the name of no other option begins so.
 local function find_option(options, word)
   local name, value = word:match "^%-%-([^=]+)=?(.*)$"
   local found, many
@@ -185,7 +186,8 @@ local function find_option(options, word)
   if found and not many then return found, word:find "=" and value or nil end
 end
 
--- Return the option of one letter, and the value that follows the letter; nil if there is no such option.
+-- Return the option that a word such as "-o" names by one letter, and the value that follows the letter in this word;
+-- nil if there is no such option.
 local function find_letter(options, word)
   if word == "-h" then return help end
   for _, option in ipairs(options) do
@@ -201,7 +203,7 @@ end
 -- Return whether a word is NAME=VALUE, and not a path with a "=".
 local function is_argument(word) return word:find "^[^/=]*=" ~= nil end
 
--- Return meant.lua, which requires this file, so it is loaded late.
+-- Return meant.lua. It is loaded here and not at the top, because it requires this file.
 local function meant() return require "command.base.meant" end
 
 local function read_word(line, words, at)
@@ -230,8 +232,8 @@ local function read_word(line, words, at)
   end
 end
 
--- Read the words from `at` to `last`. `alone`: the line has no 'vs'. Two saved plans need no 'vs': then stop before the
--- second plan and return its index.
+-- Read the words from `at` to `last`. `alone`: a line of two sides has no 'vs', which only two saved plans may leave
+-- out; then stop before the second plan and return its index.
 local function read_words(line, words, at, last, alone)
   local options = M.options(line.command)
   while at <= last do
@@ -285,8 +287,9 @@ function M.stdin()
   return typed
 end
 
--- Refuse an output that is an input of the command line, contains one, or lies in one. Refuse also to replace a Lua
--- file that is not empty, because people edit recipes. All other files are replaced.
+-- Refuse an output that is an input of the command line, that contains an input, or that lies in a folder among
+-- `line.words`. Refuse also to replace a Lua file that is not empty, because people edit recipes. All other files are
+-- replaced.
 local function check_output(line, words)
   local output = line.output
   if not output then return end
@@ -355,7 +358,8 @@ end
 
 function M.rank_or_all(name, word) return word == "all" and word or M.index(name, word) end
 
--- Refuse a rank outside a world of `size` ranks. `size` is nil if a saved plan, not read yet, has the world.
+-- Refuse a rank outside a world of `size` ranks. Accept every rank if `size` is nil, because a saved plan that is not
+-- read yet has the world.
 function M.beyond(rank, size)
   if size and rank >= size then usage("rank %d is out of range; ranks are 0 to %d", rank, size - 1) end
 end

@@ -11,8 +11,8 @@ local text = require "command.base.text"
 
 local M = {}
 
--- Return a function that writes what a recipe prints to stderr. It writes each line only once, because a recipe may be
--- evaluated again for another world, and nothing while M.quiet is set.
+-- Return a function that writes to stderr what a recipe prints, on the ranks of `which`, the value of --print. It
+-- writes equal lines once, because a recipe may be evaluated again for another world, and nothing while M.quiet is set.
 local said = {}
 local function printer(which)
   return function(message)
@@ -23,8 +23,8 @@ local function printer(which)
   end
 end
 
--- Return the end of a message about a missing recipe: the bundled recipe of that name, or a file in its folder, with
--- ".lua" after its name or with the nearest name.
+-- Return the end of the message that refuses a recipe: that `path` is a folder; or the bundled recipe whose name with
+-- ".lua" is `path`, the file `path`.lua, or the Lua file with the nearest name in the same folder; else "".
 local function nearest_file(path)
   local folder, name = path:match "^(.-)([^/]*)$"
   if host.kind(path) == "folder" then return ("; %s is a folder, a recipe is a file"):format(path) end
@@ -41,7 +41,7 @@ local function nearest_file(path)
   return near and ("; nearest is '%s%s'"):format(folder, near) or ""
 end
 
--- Load the recipe of a line, with the machine of the line and options of mg.load.
+-- Load the recipe of a line for the machine of the line. `options` are those of mg.load.
 function M.load(of, options)
   if line.is_saved(of) then
     text.refuse(1, "%s is a saved plan, which has no queries and policies; %s needs the recipe", of.recipe,
@@ -101,7 +101,8 @@ local function planned(of, loaded, world)
   host.refuse(status, message)
 end
 
--- Return the plan of a line, and its recipe unless the line names a saved plan. `world` replaces that of the line.
+-- Return the plan of a line, and its recipe unless the line names a saved plan. `loaded` is the recipe if it is loaded
+-- already; `world` replaces the world of the line.
 function M.plan(of, loaded, world)
   loaded = loaded or not line.is_saved(of) and M.load(of) or nil
   local plan = loaded and planned(of, loaded, world or of.world) or read_saved(of)
@@ -156,7 +157,7 @@ function M.declared(list, name)
   end
 end
 
--- Return a copy of the parameters in a table by name, with one of them changed (nil: removed).
+-- Return a copy of a table of parameters by name, in which one has another value, or is removed if `value` is nil.
 function M.with(params, name, value)
   local copy = {}
   for key, other in sorted(params) do copy[key] = other end
@@ -164,7 +165,7 @@ function M.with(params, name, value)
   return copy
 end
 
--- Return the dims in an order "tp-dp-pp" or in a JSON list of names, or nil if the text is neither.
+-- Return the dims in an order "tp-dp-pp" or in a JSON list of names; nil if the text is neither, or has only one dim.
 function M.dims_of(order)
   local dims = {}
   for dim in (order or ""):gsub('[%[%]"]', ""):gsub(",", "-"):gmatch "[^-]+" do

@@ -1,12 +1,14 @@
 -- SPDX-License-Identifier: MIT
 --
--- main(words): find the subcommand of a command line and run it. Return the exit code, and whether it opened a job.
+-- main(words): find the subcommand of a command line and run it. Return the exit code, and whether job.lua was loaded,
+-- so that the subcommand may have opened a job.
 
 local commands = require "command.base.commands"
 local host = require "host"
 local text = require "command.base.text"
 
--- Return the table of lua/command/NAME.lua, or nil. Loading makes no garbage, so the collector is stopped meanwhile.
+-- Return the table of lua/command/NAME.lua, or nil. Loading makes little garbage, so the collector is stopped
+-- meanwhile.
 local function find(word)
   local name, tree = "command." .. word, host.source_tree()
   if not word:find "^%w+$" or tree and not host.kind(("%s/command/%s.lua"):format(tree, word)) then return end

@@ -11,12 +11,12 @@ local usage = require "command.base.text".usage
 
 local M = {}
 
-local SHOWN <const> = 4 -- the most subcommands to name that have an option
+local SHOWN <const> = 4 -- if more subcommands have an option, they are not named
 
 -- What a typed line has -----------------------------------------------------------
 
--- Return the names of the parameters of a line's recipe; nil if the recipe is not known, or takes no parameters. The
--- recipe may stand after the word that is refused, so also look for it among `words`.
+-- Return the names of the parameters of a line's recipe; nil if the recipe is not known, or if the subcommand takes no
+-- parameters. The recipe may stand after the word that is refused, so also look for it among `words`.
 local function parameters(line, words)
   local bundled, names = {}, {}
   for _, name in ipairs(mg.recipes()) do bundled[name] = true end
@@ -55,7 +55,7 @@ end
 
 local unicode_dash = "^[\xE2][\x80\x88][\x90-\x95\x92][-\xE2\x80\x93\x94]*"
 
--- Return what to write instead of an unknown option of one letter; nil if no option is near.
+-- Return what to write instead of an unknown option of one dash; nil if that is not clear.
 local function for_letter(line, options, word)
   local whole = {}
   if word:find "^%-%d" then return "ranks are 0 or more" end
@@ -124,7 +124,7 @@ function M.option(line, options, words, at)
   refuse("%s%s", tail, open and ("; parameters are written %s=VALUE"):format(name) or "")
 end
 
--- What people type for a command.
+-- Words that people type instead of the name of a subcommand, which is the value here.
 M.verbs = {
   show = "plan", print = "plan", plot = "draw", view = "draw", visualize = "draw", render = "draw", validate = "check",
   verify = "check", lint = "check", test = "check", compare = "diff", launch = "run", exec = "run",

@@ -18,8 +18,8 @@ local SMS, SLOTS, RANKS = 132, 128, 8 -- SMs of an H100; multicast slots of 8 H2
 local plural, padded = text.plural, text.padded
 local function mib(bytes) return ("%.0f"):format(bytes / (1 << 20)) end
 
--- Return a text about the source of a price's seconds and their error. `unless` is appended unless a calibration gives
--- the error.
+-- Return a text about the source and the error of the seconds of a price; `e` is the field `estimate` of the price.
+-- `unless` is appended if no calibration gives the error.
 function M.estimate(e, unless)
   if e.error then return ("estimate from %s, with a mean error of %.1f%%"):format(e.from, 100 * e.error) end
   if unless then return M.estimate(e) .. unless end
@@ -56,8 +56,8 @@ local function number(word)
   return sign == "-" and -n or n
 end
 
--- Return the values of NCCL's environment variables that override options of families, and print a note on each.
--- Recipes cannot see them.
+-- Return the options of families that NCCL's environment variables override, for plan:resources. Print a note for each
+-- variable that changes what NCCL needs. Recipes cannot see the environment.
 function M.site()
   local site = { machine_ranks = RANKS }
   local function note(name, what) text.note("%s=%s in the environment %s", name, os.getenv(name), what) end
@@ -80,7 +80,8 @@ function M.site()
   return site
 end
 
--- Return the number of ranks of a node: from --machine, from the machine that the recipe read, or from a parameter.
+-- Return the number of ranks of a node: from --machine, from the machine that the recipe read, from a parameter, else
+-- 8.
 function M.machine_ranks(of, plan) return reports.machine_ranks(plan, recipe.node_size(of, plan)) end
 
 local function put_resources(plan, of)
@@ -150,7 +151,8 @@ end
 
 -- What else is in a plan -----------------------------------------------------------------
 
--- Print a line for each tensor: its bytes, those of the largest part, copies of each part, ranks without a part.
+-- Print a line for each of the first tensors: its bytes, the bytes of the largest part, the copies of each part, and
+-- the number of ranks without a part.
 local function put_tensors(plan)
   local tensors, wide = recipe.field(plan, "tensors") or {}, 16
   local shown = #tensors <= TENSORS + 1 and #tensors or TENSORS
@@ -187,7 +189,8 @@ local function put_spares(plan)
                               #spares > SPARES and ", ..." or ""))
 end
 
--- Print which families share communicators, what separate ones would cost, and which are used at the same time.
+-- Print which families share communicators, what separate communicators would cost, and which families are used at the
+-- same time.
 local function put_sharing(plan, site)
   local some = false
   for _, one in ipairs(plan:sharing(site)) do
@@ -207,8 +210,8 @@ local function put_sharing(plan, site)
   end
 end
 
--- Print the numbers of communicators and groups: of the plan, and the least and most of a rank; in a large world those
--- of rank 0.
+-- Print the numbers of communicators and groups: of the plan, and the least and most of a rank; in a world of more than
+-- EXACT ranks, of rank 0 instead.
 local function put_counts(plan)
   local all, communicators, members = plan:counts(), {}, {}
   local function range(list) return list[1] == list[2] and list[1] or ("%d to %d"):format(list[1], list[2]) end
@@ -268,7 +271,7 @@ end
 
 -- Notes ---------------------------------------------------------------------------------
 
--- Print a note on options of families that have no effect on this backend (nil: the default one).
+-- Print a note on options of families that have no effect on a backend (nil: the one that jobs use without NCCL).
 function M.unheeded(plan, backend)
   local options, name = plan:unheeded(backend)
   if options ~= "" then text.note("without effect on %s: %s", name, options) end

@@ -7,7 +7,7 @@ local reports = require "pictures.reports"
 
 local M = {}
 
-local ROOM, DEEPER = 36, 4 -- least columns for a folded last column; else its indent below the line
+local ROOM, DEEPER = 36, 4 -- least columns for a folded last column; more indent of words folded under a line's start
 
 local is_terminal, columns, lines, unicode, stderr_is_terminal = host.terminal()
 M.rank, M.ranks, M.launcher = host.launcher()
@@ -17,7 +17,7 @@ M.lines = columns == 0 and 0 or lines == 0 and 24 or math.max(lines, 10) -- 0: s
 M.fold = M.columns -- the column at which words are folded
 M.on, M.off = "", "" -- codes that begin and end bold text
 
--- Choose colour by --color. Under a launcher "auto" is never: stdout of a rank is a terminal there, even if the
+-- Choose colour by --color. Under a launcher "auto" means never: stdout of a rank may be a terminal there, even if the
 -- launcher writes to a file.
 function M.color(when)
   local shows = is_terminal and not M.launcher and not os.getenv "NO_COLOR"
@@ -39,7 +39,7 @@ function M.head(plan, before, all) reports.head(M, plan, before, all) end
 -- Print a label, and words after it, folded.
 function M.wrap(label, words) reports.wrap(M, label, words) end
 
--- Print the text of a machine after a label; shorten a long list of ranks.
+-- Print the text of a machine after a label; cut a text that is long, as one with a list of ranks.
 function M.machine(all)
   local shown = 240
   if #all > shown then all = (all:sub(1, shown):match "^.*[, ]" or "") .. "..." end
@@ -61,7 +61,7 @@ end
 local function put_line(line)
   if M.width(line) <= M.fold then return M.put(line, "\n") end
   local blanks, at = #line:match "^ *", last_column(line)
-  if blanks > ROOM then -- so many blanks belong to the last column
+  if blanks > ROOM then -- the line continues the last column of the line above
     M.put((" "):rep(1 + DEEPER))
     return put_words(line:sub(blanks + 1), 1 + DEEPER, 2 + DEEPER)
   end
@@ -87,7 +87,7 @@ function M.put_lines(text)
 end
 
 -- Print a message on stderr, on rank 0 only. With `own` every rank prints its message, since others may not have it.
--- If rank 0 has the same message, its exit usually ends the job while the other ranks pause, so it is printed once.
+-- If all ranks have it, the exit of rank 0 usually ends the job while the others pause, so it is printed once.
 function M.say(message, own)
   if M.rank ~= 0 and not own then return end
   if M.rank ~= 0 then host.pause(0.3) end

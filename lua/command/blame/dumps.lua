@@ -5,7 +5,8 @@
 --
 --   job.ranks[rank]    { rank, path, at, calls, whole, states }, by rank; job.list: these ranks in order
 --   job.listed         the groups that each dump lists, { name, desc, ranks }
---   job.groups[key]    { key, name, desc, ranks, family, index, label, position = { [rank] = position } }; job.order
+--   job.groups[key]    { key, name, desc, ranks, family, index, label, position = { [rank] = position } }
+--   job.order          the groups in the order of their keys
 
 local host = require "host"
 local recorder = require "command.blame.recorder"
@@ -36,8 +37,8 @@ function M.add(job, file)
   if not rank then text.refuse(1, "%s: the name of a dump ends in its rank, as nccl_trace_rank_3", file.path) end
   local was, json = job.ranks[rank], file.text:byte() ~= 0x80
   if was and was.json == json then
-    text.refuse(1, "rank %d, as the names end, has two dumps, %s and %s: give those of one job, taken at one time",
-                rank, was.path, file.path)
+    text.refuse(1, "two dumps have a name that ends in rank %d, %s and %s: give the dumps of one job, taken at one "
+                .. "time", rank, was.path, file.path)
   end
   if was then -- the dump is there as pickle and as JSON: keep the pickle, which has the stacks
     job.notes[("rank %d has its dump as JSON, too"):format(rank)] = true
@@ -113,9 +114,10 @@ local function dims_of(plan)
   return dims
 end
 
--- Give a group the name of the family that fits best. The family has a group with these members; its name in torch, or
--- the name of a dim, makes it fit better. An open group fits each group that has the ranks that call in it, but less
--- for each other member, mainly for a member with a dump, and least for a group of one rank.
+-- Give a group the name of the family that fits it best. A family fits if it has a group with the same members; better
+-- if torch's name of the group means this family, or if a dim has the family's name. An open group fits a family that
+-- has a group with all ranks that call in it; the more other members this group has, above all members with a dump, the
+-- worse. A group of one rank fits it worse, too.
 local function name_group(job, plan, group, dims)
   local known, own, best, index, score = group.ranks or group.seen, {}, nil, nil, nil
   for _, rank in ipairs(known) do own[rank] = true end
@@ -161,7 +163,8 @@ local function check_job(job)
   end
 end
 
--- Return the group of a family that has the members of a finding in logs, or nil. Its label has both names.
+-- Return the group of a family that has the members of a finding in logs, or nil. Its label has the name of the family
+-- and the label of the finding.
 function M.named(plan, finding)
   local group = { ranks = finding.members }
   local last = 0
@@ -193,7 +196,7 @@ function M.gather(job, plan, names)
   check_job(job)
 end
 
--- Name the groups after the families of a plan, if there is one.
+-- Name the groups after the families of a plan. Without a plan (nil), name them as torch does.
 function M.name(job, plan)
   job.plan = plan
   local stray, strays, kept, dims = nil, 0, 0, plan and dims_of(plan) or {}

@@ -2,7 +2,7 @@
 --
 -- files: read what the words of the command line name: files, folders, archives (tar, tar.gz, which are not unpacked on
 -- the disk), "-" for standard input, and "ncclras", a command that is run unless a file has this name. Return a list of
--- { path, text, at }, where `at` is the time of the file.
+-- { path, text, at }, where `at` is when the file was written, in seconds since 1970, or nil.
 
 local host = require "host"
 local sorted = require "command.base.sorted"
@@ -117,7 +117,7 @@ local function add_folder(list, path)
     text.refuse(1, "the folder %s holds %d folders and no file: give one of them, as %s", path, #inner, inner[1])
   end
   for _, one in ipairs(inner) do add_folder(list, one) end
-  if #inner == 0 then text.refuse(1, "the folder %s holds no file; give the one with the dumps", path) end
+  if #inner == 0 then text.refuse(1, "the folder %s holds no file; give the folder with the dumps", path) end
 end
 
 return function(words)

@@ -13,10 +13,11 @@ local FEW = 2                  -- most places to name as the next call
 -- batch has them.
 local function name(op, ranks, peer, hidden)
   if peer then return ("peer %d of %s"):format(peer, ranks) end
-  return (hidden and op == "reduce_scatter" and "all_reduce" or op) .. " of " .. ranks -- as gloo writes it
+  return (hidden and op == "reduce_scatter" and "all_reduce" or op) .. " of " .. ranks -- gloo writes all_reduce
 end
 
--- Return the calls of a rank's step, { name, number, entry, mark } each, with loops unrolled; nil if they are too many.
+-- Return the calls of a rank's step, { name, number, entry, mark } each, with loops unrolled; false if there are none,
+-- or too many.
 local function unroll(job, step, rank)
   local all, members, mark, number = {}, {}, nil, 0
   local function ranks_of(of)
@@ -47,7 +48,7 @@ local function unroll(job, step, rank)
   return #all <= CALLS and #all > 0 and all
 end
 
--- Return the names of a dump's calls, up to the faulty one.
+-- Return the names of the last calls of a dump, up to the faulty call.
 local function made(job, one)
   local all = {}
   for i = math.max(1, #one.calls - MOST), #one.calls do
@@ -61,7 +62,8 @@ local function made(job, one)
   return all
 end
 
--- Return the indices in a program up to which the most last calls match. After its end the program begins again.
+-- Return the indices of a program at which the last of `calls` may be: those up to which the most calls match. After
+-- its end the program begins again.
 local function find(program, calls)
   local best, places = LEAST - 1, {}
   for at = 1, #program do

@@ -23,7 +23,7 @@ local function numbers(text)
   return all
 end
 
--- Lines that name ranks: a word of the line, a pattern that captures the ranks and more, weight, kind, and the meaning.
+-- Lines that name ranks: a part of the line, a pattern that captures the ranks and more, weight, kind, and the meaning.
 local said = {
   { "exited on signal", "process rank (%d+) with PID %d+ on node (%S+) exited on signal (%d+)", 100, "gone",
     "on %s, ended by signal %s (9 is SIGKILL, often sent when memory is short)" },
@@ -93,8 +93,8 @@ end
 
 -- Fill `how` with how each rank ended. It has three tables by rank: `failed`, the exit code that a launcher reports;
 -- `errors`, the last error that the rank printed; `heard`, true if a launcher names the rank or its log is there. In
--- torchrun's summary a rank with exit code -6 was usually ended by the watchdog, one with -15 by the launcher: not at
--- fault.
+-- torchrun's summary a rank with exit code -6 was usually ended by the watchdog, and a rank with -15 by the launcher;
+-- these ranks are rarely at fault.
 local function how_ranks_end(how, file, add)
   local text = file.text
   local block = text:match "Root Cause %(first observed failure%):(.*)" or ""
@@ -207,8 +207,8 @@ local function watched(ranks, add)
   end
 end
 
--- Add the findings from logs of NCCL. They name ranks by their number in the largest communicator that lacks no lines;
--- if there is none, by their number in their own communicator.
+-- Add the findings from logs of NCCL. They name the ranks of a communicator by their numbers in the largest
+-- communicator, or, if the logs lack lines of some of its ranks, by their numbers in the communicator itself.
 local function communicators(all, add)
   for _, one in ipairs(all.lost) do
     add { weight = 85, kind = "inside", ranks = { one.rank }, sure = false,

@@ -3,7 +3,7 @@
 -- nccl_log: read logs of NCCL_DEBUG=INFO: the communicators, their ranks, and the last calls.
 --
 --   local all = nccl.new(); nccl.read(all, text)
---   all.comms[id]    { id, size, partial, gpus, start, done, calls }, the last four by rank; partial: no id is known
+--   all.comms[id]    { id, size, partial, gpus, start, done, calls }, the last four by rank; partial: the log has no id
 --   all.lost         a list of { who, peer, rank }: the process `who` lost its peer
 
 local sorted = require "command.base.sorted"
@@ -55,8 +55,9 @@ function M.read(all, text)
   end
 end
 
--- Return the size of the largest communicator (nil: none has an id); for the id of each communicator, its members as
--- ranks of the largest one, in order; and how many communicators lack lines of some ranks.
+-- Return the size of the largest communicator (nil: none has an id); by the id of each communicator with lines of all
+-- its ranks, its members in order, as ranks of the largest communicator; and how many communicators lack lines of some
+-- ranks.
 function M.groups(all)
   local world, rank_of, groups, partial = nil, {}, {}, 0
   for _, comm in sorted(all.comms) do

@@ -3,10 +3,11 @@
 -- pickle: read the pickle of a flight recorder dump, without executing anything: every opcode that would name a class,
 -- call a function or fetch an object is refused by name. Of an incomplete dump the beginning is read.
 --
---   local top, whole = pickle(text, made)   -- whole: the text is complete. Raises { message, code }; code: it has code
+--   local top, whole = pickle(text, made)   -- whole: the text is complete
 --
--- made(dict) gets each complete dict and returns a value that replaces it, so that a million entries take less memory.
--- It never gets an incomplete dict. In a list None is false.
+-- It raises { message, code = true } if the text would run code, { message } if it is wrong in another way. made(dict)
+-- gets each complete dict and returns a value that replaces it, or nil; so a million entries take less memory. It never
+-- gets an incomplete dict. In a list None becomes false, in a dict an item with None is left out.
 
 local byte, sub, unpack, math_type = string.byte, string.sub, string.unpack, math.type
 

@@ -9,9 +9,10 @@ local M = {}
 local MANY = 24 -- a rank that makes more calls after the difference has a program of its own, and no fault
 
 -- Operations whose sizes may differ between ranks and steps.
-local uneven = { all_to_all = true, gather = true, scatter = true, all_gather = false }
+local uneven = { all_to_all = true, gather = true, scatter = true }
 
--- Return the distance from a rank to the peer of a send or recv. The group may be a ring, so between its ends it is 1.
+-- Return the distance from a rank to the peer of a send or recv, as " +1"; "" for other calls. The group may be a ring,
+-- so the distance between its ends is 1.
 local function distance(call, rank)
   local n, own = #call.group.ranks, call.group.position[rank]
   if not (call.peer and own) then return "" end
@@ -20,7 +21,8 @@ local function distance(call, rank)
   return (" %+d"):format(d)
 end
 
--- Give each call the text that is compared between ranks: family, operation, distance to a peer, sizes, type.
+-- Give each call `token`, the text that is compared between ranks: family, operation, distance to a peer, sizes, type.
+-- If the sizes vary in most calls, the token has no sizes and no type.
 local function name_calls(job)
   local seen = {}
   for _, rank in ipairs(job.list) do
@@ -152,7 +154,8 @@ local function votes(class, id, without, before, now)
   return best, best and second == best.n
 end
 
--- Return the call that the rank should have made at this number, by the votes of the others.
+-- Return the call that the rank should have made at this number, by the votes of the others and of its earlier steps;
+-- nil if there are no votes.
 function M.expected(one, id)
   if not one.class then return end
   local best = votes(one.class, id, one, true, true)
@@ -170,7 +173,8 @@ local function goes_on(class, one, id)
   return same >= 2
 end
 
--- Set `left` of each rank whose call differs from those of the others: the number of its first such call.
+-- If a call of a rank differs from the calls of the others, set `left` of the rank to the number of its first such
+-- call, and append the rank to `found` unless it goes on for long, with a program of its own.
 local function leave(class, found)
   local low, high = math.maxinteger, -1
   for _, one in ipairs(class) do low, high = math.min(low, one.first), math.max(high, one.last) end
@@ -239,7 +243,8 @@ end
 
 local function fewer(call) return call.sizes:gsub("[^x,]", "") end
 
--- Return whether two calls differ only in size, or only in type.
+-- Return whether two calls differ only in operation, only in sizes, or only in type. Sizes of uneven operations may
+-- differ together with the type.
 local function altered(call, other)
   if call.op ~= other.op then return call.sizes == other.sizes and call.dtype == other.dtype end
   if uneven[call.op] and call.sizes ~= other.sizes then return true end

@@ -7,7 +7,7 @@
 local job_of = require "command.blame.dumps"
 local search = require "command.infer.recipe_search"
 
-local SHARE <const>, WORLD <const> = 0.4, 64 -- part of the work of `infer`; largest world
+local SHARE <const>, WORLD <const> = 0.4, 64 -- share of the work that `moongrid infer` may do; largest world
 
 -- Return torch's description of a group, or nil.
 local function description(group)
@@ -27,7 +27,7 @@ local function groups_of(job)
     whole, alone = whole or n == job.world, alone or n == 1
     described = described and (n < 2 or job_of.is_world(group) or description(group) ~= nil)
   end
-  for rank = 0, job.world - 1 do -- add the groups of one rank of ranks without a dump
+  for rank = 0, job.world - 1 do -- add the group { rank } of each rank without a dump
     if alone and not job.ranks[rank] then groups[#groups + 1] = { ranks = { rank } } end
   end
   if whole then return groups, described end

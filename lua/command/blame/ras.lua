@@ -20,7 +20,7 @@ function M.new(label, size)
   return { label = label, size = size, counts = {}, gone = {}, failed = {}, what = {} }
 end
 
--- Record the number of a rank's last call of an operation; without `rank`, that of an unknown rank.
+-- Record the number of a rank's last call of an operation. Without `rank` record only that ranks have this number.
 function M.count(comm, op, number, rank)
   local by = comm.counts[op] or {}
   comm.counts[op] = by
@@ -95,8 +95,8 @@ end
 -- Return the name of a process, "host pid GPU".
 local function process(rank) return rank.host and ("%s %s %s"):format(rank.host, rank.pid, rank.cuda_dev) or "" end
 
--- Return a table with the rank in the job by the name of the process; it is empty unless RAS lists the communicator of
--- all ranks.
+-- Return a table with the rank in the job by the name of the process. `world` is the size of the largest communicator;
+-- the rank in a communicator of this size counts as the rank in the job.
 local function ranks_of_all(all, world)
   local found = {}
   for _, one in ipairs(all) do
@@ -108,7 +108,8 @@ local function ranks_of_all(all, world)
   return found
 end
 
--- Replace the ranks in a communicator by ranks of the job, if each member is known.
+-- Replace the ranks in a communicator by ranks of the job, and return the list of its members; if a member is not
+-- known, do nothing.
 local function rename(one, global)
   local members, all = {}, members_of(one)
   for _, rank in ipairs(all) do members[rank.rank] = global[process(rank)] end
@@ -140,7 +141,8 @@ local function of_json(one)
   return comm
 end
 
--- Add a finding that names no rank. `cut`: why the text may be incomplete, as a message, or nil.
+-- Add a finding that names no rank, of a report with n communicators. `cut`: a message if the report is incomplete, or
+-- has a fault without a rank; else nil.
 local function nobody(add, n, cut)
   if n == 0 then cut = cut or "NCCL's RAS knows no communicator" end
   add { weight = 1, kind = cut and "stall" or "healthy", ranks = {}, sure = false,

@@ -3,12 +3,12 @@
 -- recorder: read a dump of torch's flight recorder, which has the calls of one rank, as pickle or JSON, from torch 2.3
 -- (version 1.4 of the format) and newer (2.x).
 --
--- A dump becomes { whole, calls, groups, states }. `states`: it has the states of calls, as NCCL's dumps have. `groups`
--- has { name, desc, ranks } by torch's name of a group. A call is
+-- A dump becomes { whole, calls, groups, states }. `whole`: it is complete; `states`: it has the states of calls, as
+-- NCCL's dumps have. `groups` has { name, desc, ranks } by torch's name of a group. A call is
 --   { id, group, seq, p2p, op, peer, sizes, dtype, done, at, place, fn }
 -- id: its number among all calls of the rank; seq: its number among the collectives of the group; peer: for send and
--- recv, a position in the group; sizes: of the input, as "4x40"; at: seconds since 1970; place and fn: the file and
--- line, and the functions, outside of torch, that made the call.
+-- recv, a position in the group; sizes: of the input, of a recv the output, as "4x40"; at: seconds since 1970; place
+-- and fn: the file and line, and the functions, outside of torch, that made the call.
 
 local host = require "host"
 local pickle = require "command.blame.pickle"
@@ -47,8 +47,8 @@ local function shape(sizes)
   return table.concat(all, ",")
 end
 
--- Return a list of two: the file and line of the innermost frame outside of torch, and the functions of such frames, as
--- "call < reduce_grads < step".
+-- Return a list of two texts: the file and line of the innermost frame outside of torch, and the functions of the
+-- frames outside of torch, as "call < reduce_grads < step".
 local function where(frames, known)
   if known[frames] then return known[frames] end
   local place, names = nil, {}
@@ -96,7 +96,7 @@ local function members(ranks)
   return #all > 0 and all or nil
 end
 
--- Return the groups in pg_config. With gloo it has one group without a name.
+-- Return the groups in pg_config, by name. A group without a name is left out; with gloo there is no other.
 function M.groups(config)
   local all = {}
   for key, one in sorted(list(config)) do
@@ -110,9 +110,9 @@ function M.groups(config)
   return all
 end
 
--- Set `done` of each call that has ended. Its state tells it with NCCL, `retired` with gloo. The calls of a batch have
--- ended if the entry that closes the batch has, and a collective if a later one of its group has. Return whether the
--- dump has states.
+-- Set `done` of each call: whether it has ended. With NCCL its state tells this, with gloo `retired`. The calls of a
+-- batch have ended if the entry that closes the batch has ended, and a collective if a later collective of its group
+-- has ended. Return whether the dump has states.
 local function find_ended(calls)
   local states, later = false, {}
   for _, one in ipairs(calls) do states = states or one.state ~= "scheduled" end
@@ -152,7 +152,7 @@ local function mend(text)
   return last and text:sub(1, last) .. "]}"
 end
 
--- Read a dump; return nil if the text is not a dump. Raise { message } if the dump is damaged.
+-- Read a dump; return nil if the text is not a dump. Raise { message } if the dump is damaged, or has another version.
 function M.read(text)
   local calls, whole = {}, true
   local known = { names = {}, frames = setmetatable({}, { __mode = "k" }) }

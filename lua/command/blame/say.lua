@@ -12,7 +12,7 @@ local FEW = 8 -- most ranks, candidates and notes to list
 
 local M = {}
 
--- For each kind of verdict, the words for one rank and for several.
+-- For each kind of verdict, the words that follow the ranks.
 local verbs = {
   skip = "left out a call",
   gone = "dead, stopped, or cut off from the others",
@@ -27,7 +27,7 @@ local verbs = {
   inside = "in a call that all have made and that does not end: its root, the GPUs or the network",
 }
 
--- Return where a rank is, as "tp 1, pp 2, dp 4; node 17 (host17), gpu 1".
+-- Return where a rank is, as "tp 1, pp 2, dp 4; node 17 (host17) gpu 1".
 local function place(of, rank)
   local words, levels = {}, {}
   for _, name in ipairs(of.plan and of.plan.grids or {}) do
@@ -67,7 +67,7 @@ local function call_words(call, other)
     call.seq > 0 and not other and (", its call %d"):format(call.seq) or "", place_words))
 end
 
--- Return what several ranks have in common and others have not, as "all on node 3 (n3)", or nil.
+-- Return what several ranks have in common and others have not, as "all in node 3 (n3)", or nil.
 local function pattern(of, list, world)
   if #list < 2 then return end
   local found = {}
@@ -157,7 +157,7 @@ local function unsure(verdict)
   return #all > 0 and "unsure: or " .. table.concat(all, "; or ") or "unsure"
 end
 
--- For each kind of verdict, what would confirm it.
+-- For each kind of verdict, where to look to become sure.
 local settle = {
   gone = "look whether the process lives, and at its log: a missing dump is not a proof",
   stall = "py-spy dump of that process: moongrid blame reads it, too",

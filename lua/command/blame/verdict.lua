@@ -17,15 +17,15 @@ local waits = require "command.blame.waits"
 -- The earlier step of a rank shows which call should be next. That is a proof only if the rank has repeated more than
 -- FEW calls of the step; else only a majority of other ranks proves a call wrong.
 local FEW = 8
-local SOON = 1 -- seconds: if the last call was made less than this before the dump, nothing hangs
+local SOON = 1 -- seconds: if ranks made their last calls less than this before their dumps, nothing hangs
 
 local function median(list)
   table.sort(list)
   return list[(#list + 1) // 2]
 end
 
--- Return how long before the dumps the last call was made, and the longest pause between calls; nil if the dumps have
--- no times.
+-- Return how long before its dump a rank made its last call, as the median over ranks, or nil if no dump has a time;
+-- and the longest pause between two calls of a rank.
 local function quiet(job)
   local since, pause = {}, 0
   for _, rank in ipairs(job.list) do
@@ -44,7 +44,7 @@ local function healthy(words, sure)
 end
 
 -- Make one verdict of all faults. The ranks with the same kind of fault as the first, at the same call, are the ranks
--- of the verdict; the other faults become candidates.
+-- of the verdict; faults of other kinds become candidates.
 local function join(job, faults)
   local first = faults[1]
   for _, one in ipairs(faults) do

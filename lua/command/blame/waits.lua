@@ -2,7 +2,7 @@
 --
 -- waits: find which rank waits for which others. A rank in a collective that has not ended waits for the members of the
 -- group that have not made it; a rank in a send or recv waits for its peer. The chains of waits end at ranks that wait
--- for none: these are at fault.
+-- for no other rank: these are at fault.
 
 local program = require "command.blame.program"
 local sorted = require "command.base.sorted"
@@ -55,7 +55,7 @@ local function meets(job, rank, call, peer)
   return false
 end
 
--- Return whether the dump of a rank was taken long before those of the others.
+-- Return whether the dump of a rank was taken while this rank made calls, and before most others made their last call.
 local function is_old(job, one)
   local at = {}
   for _, rank in ipairs(job.list) do
@@ -87,8 +87,8 @@ local function is_moving(job)
   return false
 end
 
--- Set `broken` of ranks whose last call ended by an error, which gloo does not record. If a rank is in no call, its
--- last one cannot have succeeded if a member of the group is gone or broken, and no other member went on.
+-- Set `broken` of ranks whose last call ended by an error, which gloo does not record. The last call of a rank that is
+-- in no call cannot have succeeded if a member of the group is gone or broken, and no other member went on.
 local function find_broken(job)
   local function is_gone(rank)
     local one = job.ranks[rank]
@@ -274,7 +274,8 @@ function M.is_before(job, rank, call)
   end
 end
 
--- Return the ranks in no call that wait for none, or only for each other.
+-- Return the ranks in no call for which others wait (if the dumps hide sends and receives: may wait), and that wait for
+-- none, or only for each other.
 function M.roots(job)
   local all = {}
   for _, rank in ipairs(M.ranks_in(job, "idle")) do
@@ -287,7 +288,8 @@ function M.roots(job)
   return all
 end
 
--- Return when ranks with the same program made the call of a wait, or ended it if it is a send or recv: the median.
+-- Return the median of the times at which ranks with the same program made the call of a wait, or, if the call is a
+-- send or recv, ended it.
 local function usual(job, wait)
   local times = {}
   for _, one in ipairs(job.ranks[wait.rank].class or {}) do
@@ -300,8 +302,8 @@ local function usual(job, wait)
   return times[(#times + 1) // 2] or wait.call.at
 end
 
--- Return the call in which others wait for a rank: the next call of its program, or else the one that is usually made
--- first. Also return the next call of its program.
+-- Return the call in which others wait for a rank: the next call of its program, or else the call that is usually made
+-- first; nil if no rank waits for it. Also return the next call of its program.
 function M.owed(job, rank)
   local first, when
   local one = job.ranks[rank]

@@ -32,7 +32,7 @@ local function add(all, name, groups, where)
   end
 end
 
--- Add the groups in a dump of one rank: those that the rank is in.
+-- Add the groups in the dump of one rank, which lists the groups of this rank.
 local function add_dump(all, given, where)
   local before, done, dump = #all, pcall(recorder.read, given)
   if not done then refuse(where, "%s", type(dump) == "table" and dump[1] or "it is damaged") end
@@ -53,7 +53,7 @@ local function add_logs(all, logs, where)
   all.least, all.partial = math.max(all.least, world), partial
   for id, ranks in sorted(groups) do add(all, "", { ranks }, "communicator " .. id) end
   if #all > before then return end
-  refuse(where, "no communicator has lines of all of its ranks; the logs of all ranks together do")
+  refuse(where, "no communicator has lines of all of its ranks; give the logs of all ranks")
 end
 
 local function add_json(all, value, given, where)

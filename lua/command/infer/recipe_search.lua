@@ -159,7 +159,7 @@ local function try(x, r, values)
   return true
 end
 
--- Return the words in a parameter's documentation that the recipe accepts; none if it accepts any word.
+-- Return the words in a parameter's documentation that the recipe accepts; no words if the recipe accepts any word.
 local function texts_of(x, r, state, param)
   local words = r.words[param.name] or {}
   if r.words[param.name] or try(x, r, with(state.values, param.name, "no-such-word")) then return words end
@@ -340,10 +340,10 @@ local function turn(x)
 end
 
 -- Search until a recipe makes these groups and no others, or until `part` (0 to 1) of the limit on work is used. The
--- whole limit takes about a second at 64 ranks. Work is counted, not timed, so the result does not depend on the load
--- of the computer. Each of `groups` has `ranks`. `accept`, if given, returns false to reject a plan. Return the best
--- state of each recipe, the best recipe first; the field `left` of a state lists the given groups that its plan does
--- not make. Also return the search; its field `given` lists the given groups, each once.
+-- whole limit takes about two seconds at 64 ranks. Work is counted, not timed, so the result does not depend on the
+-- load of the computer. Each of `groups` has `ranks`. `accept`, if given, returns false to reject a plan. Return the
+-- best state of each recipe, the best recipe first; the field `left` of a state lists the given groups that its plan
+-- does not make. Also return the search; its field `given` lists the given groups, each once.
 function M.run(groups, world, part, accept)
   local x = { world = world, ids = {}, sizes = {}, rules = {}, sets = {}, results = {}, given = {}, weight = 0,
               factors = {}, lists = {}, recipes = {}, top = -1, work = 0, accept = accept }

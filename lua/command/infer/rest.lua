@@ -8,8 +8,8 @@ local sorted = require "command.base.sorted"
 
 local M = {}
 
--- Divide groups into families, and return a list of { name, lists, made = the Family }. Groups with one name are a
--- family; of the groups without a name, those with the same differences between their ranks are one.
+-- Divide groups into families, and return a list of { name, lists, made = the Family }. Groups with the same name
+-- are a family, and so are groups without a name that have the same differences between their ranks.
 function M.families(world, groups)
   local families, by, ranks_of = {}, {}, mg.world(world)
   for _, group in ipairs(groups) do
@@ -27,7 +27,7 @@ function M.families(world, groups)
   return families
 end
 
--- Return an expression of a recipe that makes a family: by its rule, or by lists if it has none.
+-- Return an expression of a recipe that makes a family: by the rule of the family, or by lists if it has no rule.
 local function expression(family)
   if family.made:modes() then return ("world:modes %q"):format((family.made:explain())) end
   local lines = {}
@@ -35,8 +35,8 @@ local function expression(family)
   return ("world:table({\n%s    }, %q)"):format(table.concat(lines), family.made.coverage)
 end
 
--- Write a recipe that extends the recipe of the state by the groups that it does not explain. If these are more than
--- the groups that it explains, write only them, without a base.
+-- Write a recipe that extends the recipe of the state by the groups that this recipe does not make. If these are more
+-- than the given groups that it makes, write only these, without a base.
 function M.write(path, world, state)
   local based, lines, taken = state.result.explained >= #state.left, {}, {}
   local function put(...) lines[#lines + 1] = string.format(...) end

@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: MIT
 --
 -- search: find the values of parameters with which a plan costs least on a machine. If there are at most WHOLE
--- combinations, all are evaluated. Otherwise branch and bound leaves out a choice of sizes (the values of all free
--- parameters but the order) if its lower bound is above the best result; if too many remain, only some orders are
--- evaluated. For costs without a bound a local search changes
--- one value at a time, from several starts.
+-- combinations, all are evaluated. Otherwise, if bytes are compared, branch and bound leaves out a choice of sizes (the
+-- values of all free parameters but the order) if its lower bound is above the best result; if too many remain, only
+-- some orders are evaluated. For other costs, which have no bound, without a free order, and for more than WHOLE
+-- choices of sizes a local search changes one value at a time, from several starts.
 --
 -- A candidate has `at`, the index of the value of each free parameter; the results of Machine:cost for its plan: bytes
 -- and bound by level, and seconds; `value`, the number that a policy returned for it; and `alike`, the number of other
@@ -93,7 +93,7 @@ local function choose_free(x, params)
   end
 end
 
--- Find the index of the present value of each free parameter: its default, or the first value if that is not listed.
+-- Find the index of the present value of each free parameter: of its default, or 1 if the default is not listed.
 local function find_now(x, params)
   x.all, x.now = 1.0, {}
   for i, free in ipairs(x.free) do
@@ -113,7 +113,7 @@ local function same(a, b)
   return true
 end
 
--- Compare the bytes between domains at the farthest level at which a and b have different bytes.
+-- Compare bytes by level at the farthest level at which a and b differ. Return -1 if a has fewer, 1 if b has, else 0.
 local function compare_bytes(x, a, b)
   for _, level in ipairs(x.levels) do
     if a[level] ~= b[level] then return a[level] < b[level] and -1 or 1 end
@@ -140,7 +140,7 @@ end
 -- candidates that are alike, the list keeps the first, and counts the others.
 local function keep(x, candidate)
   local best, now = x.best, x.present
-  for i = now and 0 or 1, #best do -- 0: compare with the present one, too
+  for i = now and 0 or 1, #best do -- 0: compare with the present candidate, too
     local other = best[i] or now
     if same(other.at, candidate.at) then return end
     if alike(x, other, candidate) then
@@ -258,7 +258,8 @@ end
 -- The sizes alone, without the order, give a lower bound on the bytes of every order. So the sizes are taken in the
 -- order of their bounds, and all orders of each are evaluated, until the next bound is above the best result.
 
--- Return a candidate with the first order that the recipe accepts for these sizes. Its bound is that of every order.
+-- Return the candidate with the first order that the recipe accepts for these sizes, or nil. Its bound holds for every
+-- order.
 local function first_order(x, at)
   for k = 1, x.free[x.order].n do
     at[x.order] = k
@@ -324,7 +325,8 @@ local function compare_times(x)
   x.step_seconds = now_seconds and { first = first_seconds or -1, present = now_seconds }
 end
 
--- Assign nodes to the best plan. Find its cost on them, on the nodes as listed, and on the nodes sorted by place.
+-- Assign nodes to the best plan. Find the cost of the plan on these nodes, on the nodes as listed, and on the nodes
+-- sorted by place.
 local function assign_hosts(x)
   if not x.machine:assignable(x.of.world) then return end
   local plan = plan_of(x, x.best[1].at)
@@ -357,7 +359,7 @@ local function prepare(x, info)
   x.timed = x.objective ~= "bytes"
   local linked, levels = false, x.machine:levels()
   for i, level in ipairs(levels) do
-    -- skip levels that cross others, and the last of the rest, whose domains are single places
+    -- skip levels that cross others, and the last level before them, whose domains are single places
     if not level.crossing and (i == 1 or levels[i + 1] and not levels[i + 1].crossing) then
       x.levels[#x.levels + 1], linked = level.name, linked or level.bandwidth > 0
     end
@@ -368,7 +370,7 @@ local function prepare(x, info)
 end
 
 -- Search as a line says, and return what was found:
---   best       candidates, the best first; if the present one is not among the best, it is the last
+--   best       candidates, the best first; if the present candidate is not among the best, it is the last
 --   present    the candidate with the present values; nil: it is refused. `listed`: the list of values of
 --              some parameter lacks its default, so its first value counts as present
 --   free       the free parameters. machine, levels: costs are computed for them
@@ -376,7 +378,7 @@ end
 --              were left out because they can only cost more
 --   least      bytes by level: a lower bound of all combinations; nil: not known
 --   stopped    --limit ended the search
---   timed      candidates have seconds. step_seconds: those of the first and the present one, if bytes were compared
+--   timed      candidates have seconds. step_seconds: of the first and the present candidate, if bytes were compared
 --   hosts      the nodes chosen for the ranks: machine, cost, and bytes by level of two other orders; nil: no choice
 return function(of)
   local loaded = recipe.load(of)

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- sending: choose the traffic that `moongrid place` counts: that of the command line, of the recipe, of its step, or an
--- assumed one.
+-- sending: choose the traffic that `moongrid place` counts: the traffic on the command line, of the recipe, of the
+-- recipe's step, or an assumed one.
 --
 -- A Sending has
 --   by    "given", "recipe", "step" or "assumed"; nil: no plan has been seen yet, and the first one decides
@@ -22,7 +22,8 @@ function M.new(of)
   return { of = of, by = of.traffic and of.traffic ~= "step" and "given" or nil }
 end
 
--- Return the seconds of a step, or nil if a bandwidth is unknown. Computes whose rate is unknown take no time.
+-- Return the seconds of a step, or nil if a bandwidth is unknown. If the rate of computes is unknown, they take no
+-- time.
 local function price(sending, step)
   local of = sending.of
   local done, priced = pcall(step.price, step, { machine = of.machine, flops = of.flops })
@@ -56,8 +57,8 @@ local function decide(sending, plan, priced)
   sending.why = traffic
 end
 
--- Return what the families of a plan send, as text, or nil if it is assumed. With `priced` also return the seconds of
--- its step, if the traffic is that of the step and the seconds are known.
+-- Return as text what the families of a plan send, or nil if an assumption is made. With `priced` also return the
+-- seconds of the plan's step, if the traffic is that of the step and the seconds are known.
 function M.traffic(sending, plan, priced)
   if not sending.by then
     if not plan.traffic or sending.of.traffic == "step" then return decide(sending, plan, priced) end

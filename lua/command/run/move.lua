@@ -7,17 +7,17 @@ local line = require "command.base.line"
 local mg = require "moongrid"
 local text = require "command.base.text"
 
--- Print "moved 2 tensors: 1.50 GiB sent, 512 MiB stayed, in 0.52 s; every element proved on all 8 ranks".
+-- Print "moved 2 tensors on mpi: 1.50 GiB sent, 512 MiB stayed, in 0.52 s; every element proved on all 8 ranks".
 local function tell(job, move, seconds)
   local n, _, all = #move.tensors, move:sums()
-  local crossing = all.crossing and (", %s between machines"):format(text.bytes(all.crossing)) or ""
+  local crossing = all.crossing and (", %s between nodes"):format(text.bytes(all.crossing)) or ""
   text.printf("moved          %d tensor%s on %s: %s sent%s, %s stayed, in %.3g s; every element proved on ", n,
               text.plural(n), job.backend, text.bytes(all.sent), crossing, text.bytes(all.stay), seconds)
   text.printf("%s%d rank%s\n", job.world == 1 and "" or "all ", job.world, text.plural(job.world))
   io.stdout:flush()
 end
 
--- `machine`: the number of ranks of a node; nil: ignore nodes.
+-- `machine`: the number of ranks of a node; nil: it does not matter on which node a rank is.
 return function(of, job, from, to, machine)
   local ranks = math.max(from.world, to.world)
   if ranks ~= job.world then text.refuse(1, "the move is of %d ranks, the communicator has %d", ranks, job.world) end

@@ -11,7 +11,7 @@ local overview = require "command.base.overview"
 local text = require "command.base.text"
 
 local EVERY = 20000  -- a picture of more operations shows the repeated rounds of a loop as one bar
-local FLOPS = 1e14   -- flops in a second if the machine has none: for the price, and for --compute sleep
+local FLOPS = 1e14   -- flops in a second for the price, if the machine has none; --compute sleep assumes as many
 local REFUSED = 100
 local plural = text.plural
 
@@ -41,7 +41,7 @@ local function price(of, step, carried)
   return priced, timeline
 end
 
--- Return what rank 0 needs in addition to the measurement: the step, and the planned values.
+-- Return what rank 0 needs in addition to the measurement: the step, its price, and the timeline of the price.
 local function plan_of(of, plan, carried)
   local planned, has_machine = {}, type(of.machine) == "userdata" or plan.machine ~= ""
   if of.output or has_machine and not of.unproved then planned.step = plan:step() end
