@@ -150,7 +150,7 @@ static mgrid_status names_read_rule(reading *r, size_t n, char **word) {
   if (end == arrow + 2 && strcmp(word[arrow + 1], "-") == 0) {
     r->any = true;
     if (arrow > 1 || end < n)
-      return WRONG(r, "one name and nothing else is before and after '-> -'");
+      return WRONG(r, "a line that ends with '-> -' has one name before it");
     return names_read_side(r, 0, 1, word, seen[0]);
   }
   for (size_t i = 0; i < arrow; i++)
@@ -162,7 +162,7 @@ static mgrid_status names_read_rule(reading *r, size_t n, char **word) {
       return r->err->status;
   }
   if (rule->side[0].n > 1 && rule->side[1].n > 1)
-    return WRONG(r, "both sides have several names; one side has one");
+    return WRONG(r, "both sides have several names, but one side must have one");
   for (int k = 0; k < 2; k++)
     for (size_t i = 0; i < rule->side[k].n; i++)
       if (seen[k][i] != (1U << rule->ncaptures) - 1)
@@ -241,7 +241,7 @@ static bool *names_row_of(const matching *m, size_t at) {
   return m->table + (m->walks ? at : at & 1) * (m->npattern + 1);
 }
 
-/* Return whether an item of the pattern is this character, or matches texts that have it. */
+/* Return whether an item of the pattern is this character, or stands for texts that may have it. */
 static bool names_is_of(const names_rule *r, unsigned char item, unsigned char c) {
   bool digit = mgrid_is_digit((char)c), letter = mgrid_is_letter((char)c);
   if (item >= ANY) return item == ANY || c == item;
@@ -266,7 +266,7 @@ static bool fill_table(const matching *m) {
 static bool take_steps(matching *m, size_t n) { return mgrid_spend(&m->steps, (int64_t)n); }
 
 /* Choose the next text after which the rest matches. A capture begins with its longest text, * with
-** its shortest. False: none is left. */
+** its shortest. Return false if no text is left. */
 static bool names_choose(matching *m, choice *c) {
   unsigned char item = m->pattern[c->item];
   while ((item == ANY ? c->next <= m->nname : c->next > c->from) && take_steps(m, 1)) {

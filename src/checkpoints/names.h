@@ -9,12 +9,13 @@
 **   a.(%d+).experts.(%d+).w1 -> l%1_w1[%2]                                 as slice %2 of the first axis
 **   a.(%d+).rotary_emb.inv_freq -> -                                       not wanted
 **
-** A rule says that both sides have the same elements, so it works in both directions: the checkpoint
-** has the names of one side, and the recipe those of the other. A capture is (%d+), (%a+), (%w+) or
-** (.+) where it first occurs; after that %1, %2, ... stand for its text. In `NAME -> -`, * stands
-** for any text. All other characters stand for themselves, also dots and letters outside ASCII; the
-** bytes 1 to 5 are not allowed. A line of two words, PATTERN TENSOR, is a layout: a stored tensor
-** whose name fits the shell pattern is cut like that tensor of the recipe, and keeps its name.
+** A rule says that both sides have the same elements, so it works in both directions: the
+** checkpoint has the names of one side, and the recipe the names of the other. A capture is (%d+),
+** (%a+), (%w+) or (.+) where it first occurs; after that %1, %2, ... stand for its text.
+** In `NAME -> -`, * stands for any text. All other characters stand for themselves, also dots and
+** letters outside ASCII; the bytes 1 to 5 are not allowed. A line of two words, PATTERN TENSOR, is
+** a layout: a stored tensor whose name fits the shell pattern is cut like that tensor of the
+** recipe, and keeps its name.
 */
 #ifndef MGRID_NAMES_H
 #define MGRID_NAMES_H
@@ -36,9 +37,9 @@ typedef struct names_rule {
   size_t ncaptures;
   char kind[NAMES_CAPTURES]; /* 'd', 'a', 'w' or '.' */
   bool transposed;
-  int64_t axis;   /* tensors are concatenated on this axis, not counting that of a slice's index */
-  const char *by; /* the number of blocks, or the parameter that is this number; NULL: 1 */
-  const char *or_by; /* the parameter to use if the plan does not have `by`; NULL: none */
+  int64_t axis;      /* of the concatenation; the axis of a slice's index is not counted */
+  const char *by;    /* a number of blocks, or the name of a parameter with this number; NULL: 1 */
+  const char *or_by; /* to use if `by` is a parameter that the plan does not have; NULL: none */
 } names_rule;
 
 typedef struct names {
@@ -61,8 +62,8 @@ mgrid_status names_read(names *out, const char *from, const char *text, size_t l
 void names_free(names *n);
 /* Find whether a name fits name i of a side of the rule, and bind the captures, unless `bound` is
 ** NULL. If a name fits in several ways, each capture is as long as possible, from left to right.
-** O(length of the rule's name x length of the name); MGRID_LIMIT if this is not enough for a capture
-** that occurs twice in the rule's name. */
+** O(length of the rule's name x length of the name). MGRID_LIMIT if this is not enough for a
+** capture that occurs twice in the rule's name, or if the budget is exhausted. */
 mgrid_status names_fit(const names *all, const names_rule *r, int side, size_t i, const char *name,
                        names_bound *bound, bool *fits, mgrid_error *err);
 /* Find whether a name fits the pattern of a layout. O(length of the pattern x length of the

@@ -55,7 +55,7 @@ static mgrid_status outputs_check_type(const outputs *o, const form *stored, con
                     can ? "; --convert converts it" : "");
 }
 
-/* Return the form of the slice at one index of the first axis: it has all other axes. */
+/* Return the form of a slice at one index of the first axis, which has all axes but the first. */
 static form outputs_slice_of(form f) {
   f.naxes--;
   memmove(f.shape, f.shape + 1, f.naxes * sizeof *f.shape);
@@ -70,7 +70,7 @@ typedef struct applied {
   const names_rule *rule;
   names_bound bound;
   form wanted;
-  int side;      /* the side with names of the plan */
+  int side;      /* the side of the rule that has names of the plan */
   size_t slot;   /* the index of the wanted tensor's name on this side */
   int64_t slice; /* the index of the wanted tensor's first axis to make; -1: make all of it */
   const shards_tensor *of[NAMES_ON_A_SIDE]; /* the stored tensors, as named by the other side */
@@ -264,7 +264,7 @@ static mgrid_status apply(applied *a, view *v, bool *any) {
   return a->err->status;
 }
 
-/* Apply the rule for each index of the wanted tensor's first axis. It must apply for all of them,
+/* Apply the rule for each index of the wanted tensor's first axis. It must apply for all indices,
 ** or for none. */
 static mgrid_status apply_slices(applied *a, view *v, bool *any) {
   int capture = a->rule->side[a->side].slice;
@@ -332,8 +332,8 @@ static mgrid_status outputs_unknown(const outputs *o, const char *name, const ch
   return mgrid_fail(err, MGRID_UNKNOWN_NAME, "%s: no tensor '%.200s'%s", where, name, tail);
 }
 
-/* Return the length of the name's shortest prefix that ends in a dot and that several stored
-** tensors have, all of them unused. *n: how many tensors have it. 0: there is no such prefix. */
+/* Return the length of the shortest prefix of the name that ends in a dot and that several stored
+** tensors have, of which none is used; 0 if there is none. Set *n to how many tensors have it. */
 static size_t unused_beginning(const outputs *o, const char *name, size_t *n) {
   for (const char *dot = strchr(name, '.'); dot; dot = strchr(dot + 1, '.')) {
     size_t length = (size_t)(dot + 1 - name), used = 0;
@@ -429,7 +429,7 @@ static mgrid_status by_layouts(outputs *o, const names *all, mgrid_error *err) {
   return err->status;
 }
 
-/* Make the output of each stored tensor whose name is that of a tensor of the plan. A dot or dash
+/* Make the output of each stored tensor that has the name of a tensor of the plan. A dot or dash
 ** of the name may be a _ in the plan. Leave out tensors that the user's rules make (`ruled`). */
 static mgrid_status by_names(outputs *o, const bool *ruled, mgrid_error *err) {
   for (size_t i = 0; i < o->from->n && !err->status; i++) {

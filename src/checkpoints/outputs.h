@@ -11,7 +11,7 @@
 
 typedef struct output { /* a tensor of the result */
   const char *name;
-  const char *of; /* the tensor of the plan by which it is cut */
+  const char *of; /* the tensor of the plan that has this output's cut */
   const mgrid_tensor *tensor;
   view view;
 } output;
@@ -25,13 +25,13 @@ typedef struct outputs {
   bool convert;
   size_t n;
   output *at;              /* [n] */
-  bool *used;              /* [stored tensors]: it is needed, or a rule drops it */
-  bool *made;              /* [tensors of the plan]: it has an output */
-  json_t *stored, *wanted; /* the index, by name, of the checkpoint's tensors and of the plan's */
+  bool *used;              /* [stored tensors]: an output needs the tensor, or a rule drops it */
+  bool *made;              /* [tensors of the plan]: the tensor has an output */
+  json_t *stored, *wanted; /* by name, the index of a tensor of the checkpoint, and of the plan */
 } outputs;
 
-/* Find all outputs; the fields up to `convert` are set. Refuse stored tensors that nothing needs,
-** and tensors of the plan that nothing makes. */
+/* Find all outputs. The caller has set the fields up to `convert`. Refuse stored tensors that
+** nothing needs, and tensors of the plan that nothing makes. */
 mgrid_status outputs_find(outputs *o, mgrid_error *err);
 void outputs_free(outputs *o);
 

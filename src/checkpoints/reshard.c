@@ -25,7 +25,7 @@ struct resharding {
   char *buffer;
   reshard_done told;
   st_writer *file;   /* the current file; NULL: the next step begins one */
-  int64_t rank;      /* of the current file, or the first that may get the next file */
+  int64_t rank;      /* of the current file, or the first rank that may get the next file */
   size_t output;     /* the output that is being written */
   int64_t element;   /* the next element of this output */
   shards_part *part; /* [outputs]: of this rank */
@@ -40,7 +40,7 @@ static mgrid_status check_cuts(const resharding *r, mgrid_error *err) {
   if (hollow.failed)
     mgrid_oom(err);
   else if (hollow.len && !r->how.empty)
-    mgrid_fail(err, MGRID_REFUSED, "%s: %.*s; --empty writes it so", r->how.recipe,
+    mgrid_fail(err, MGRID_REFUSED, "%s: %.*s; --empty allows this", r->how.recipe,
                (int)strcspn(hollow.data, "\n"), hollow.data);
   mgrid_text_free(&hollow);
   return err->status;

@@ -31,8 +31,8 @@ typedef struct resharding resharding;
 ** until reshard_end. NULL: *err says why. */
 resharding *reshard_begin(shards *from, const mgrid_plan *plan, const reshard_options *o,
                           mgrid_error *err);
-/* Write one window of elements. *more false: none is left, and the folder is complete and has its
-** name. */
+/* Write one window of elements. *more is false once none is left; then the folder is complete and
+** has its name. */
 mgrid_status reshard_step(resharding *r, bool *more, mgrid_error *err);
 reshard_done reshard_so_far(const resharding *r);
 /* Free r, which may be NULL. Remove a folder that is not complete. */

@@ -149,7 +149,7 @@ static mgrid_status safetensors_read_tensors(st_file *f, int64_t data, mgrid_err
                  t->at);
   }
   return end == data ? MGRID_OK
-                     : BAD(f, err, "%" PRId64 " bytes stand behind the last tensor", data - end);
+                     : BAD(f, err, "%" PRId64 " bytes follow the last tensor", data - end);
 }
 
 static mgrid_status read_header(st_file *f, mgrid_error *err) {

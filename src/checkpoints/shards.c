@@ -330,14 +330,15 @@ static mgrid_status wrong(const char *tensor, const char *what, mgrid_error *err
   return mgrid_fail(err, MGRID_REFUSED, "the index on tensor '%.200s': %s", tensor, what);
 }
 
-/* Return the file of this name in the folder of the index. `files` has the index of known files. */
+/* Return the file of this name in the folder of the index. `files` has the numbers of known
+** files. */
 static st_file *index_file_of(shards *s, json_t *files, const char *folder, const char *name,
                               mgrid_error *err) {
   const json_t *known = json_object_get(files, name);
   if (known) return s->file[json_integer_value(known)];
   if (strchr(name, '/') || *name == '\0' || *name == '.') {
-    mgrid_fail(err, MGRID_REFUSED, "the index names a file '%.200s', which is none beside it",
-               name);
+    mgrid_fail(err, MGRID_REFUSED,
+               "the index names '%.200s', which is not the name of a file beside it", name);
     return NULL;
   }
   size_t n = strlen(folder) + strlen(name) + 1;
@@ -558,7 +559,8 @@ static mgrid_status read_single(shards *s, const char *path, mgrid_error *err) {
   return MGRID_OK;
 }
 
-/* Find the index in a folder, or else the one file of a small model (*single). */
+/* Find the index in a folder. If there is none, find the one file of a small model, and set
+** *single. */
 static mgrid_status in_folder(const char *folder, char *path, size_t room, bool *single,
                               mgrid_error *err) {
   snprintf(path, room, "%s/" SHARDS_INDEX, folder);

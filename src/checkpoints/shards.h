@@ -50,8 +50,8 @@ typedef struct shards_tensor {
 typedef struct shards {
   json_t *index; /* owns the names; NULL: there is a single file */
   size_t nfiles;
-  st_file **file; /* [nfiles]: only some of those read last are open */
-  size_t opened;  /* how often a file was opened to read */
+  st_file **file; /* [nfiles]: of many files only a few are open at a time */
+  size_t opened;  /* with many files: how often a file was opened to read */
   size_t n;
   shards_tensor *tensor; /* [n]: in the order of the index */
   int64_t read;          /* bytes of tensors read so far */
@@ -73,8 +73,8 @@ enum { SHARDS_BOXES_MAX = 2 * MGRID_AXES_MAX };
 ** how many they are. */
 size_t shards_boxes(size_t naxes, const int64_t *shape, int64_t first, int64_t n, shards_box *out);
 
-/* Find the part of the plan's tensor that a rank writes. If the rank does not hold the first copy of
-** a part, out->elements is 0. */
+/* Find the part of a tensor of the plan that a rank writes. If the rank does not hold the first
+** copy of a part, out->elements is 0. */
 mgrid_status shards_part_of(const mgrid_plan *p, const char *tensor, int64_t rank, shards_part *out,
                             mgrid_error *err);
 void shards_part_free(shards_part *part);
@@ -89,7 +89,8 @@ st_tensor shards_in_file(const char *name, const char *type, const shards_part *
 ** becomes NULL and stays so. */
 void shards_index_add(json_t **index, const char *file, const char *name, const mgrid_tensor *t,
                       const shards_part *part);
-/* Write the index to a folder. Take the metadata over. index NULL: fail with MGRID_NO_MEMORY. */
+/* Write the index to a folder. The index owns the metadata from now on. If the index is NULL, fail
+** with MGRID_NO_MEMORY. */
 mgrid_status shards_index_write(json_t *index, const char *folder, mgrid_writes how,
                                 json_t *metadata, mgrid_error *err);
 

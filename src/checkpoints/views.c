@@ -122,7 +122,7 @@ typedef struct reading {
   const shards_tensor *t;
   const shards_part *from, *want;
   const st_tensor *in;      /* the tensor in the file of the stored part */
-  size_t inner;             /* the two parts have all indices of the axes after this */
+  size_t inner;             /* both parts have all indices of the axes after this one */
   size_t n[MGRID_AXES_MAX]; /* how many runs are common on each axis */
   common_run *run[MGRID_AXES_MAX];
   int64_t from_stride[MGRID_AXES_MAX], to_stride[MGRID_AXES_MAX];
@@ -150,7 +150,7 @@ static size_t find_common(size_t na, const mgrid_run *a, size_t nb, const mgrid_
   return n;
 }
 
-/* Narrow the indices *low to *high - 1 to those with elements in begin to end - 1. Index i has
+/* Narrow the indices *low to *high - 1 to indices with elements in begin to end - 1. Index i has
 ** `stride` elements, from at + i x stride on. */
 static void part_narrow(int64_t at, int64_t stride, int64_t begin, int64_t end, int64_t *low,
                         int64_t *high) {
@@ -244,6 +244,7 @@ mgrid_status shards_read(shards *s, const shards_tensor *t, const shards_part *w
 /* The wanted elements are a few boxes of the rank's part. The elements that such a box and a box of
 ** the view have in common are a part of a stored tensor. Read this part, then put its elements where
 ** they belong. */
+
 /* ------------------------------------------------------------------- making */
 
 mgrid_status view_begin(view *v, const char *type, size_t naxes, const int64_t *shape,
@@ -318,7 +319,7 @@ typedef struct shared {
   mgrid_run *run; /* in the stored tensor */
 } shared;
 
-/* Add `length` indices. If they continue the last place or run, extend that place or run. */
+/* Add `length` indices: extend the last place or run if they continue it, otherwise add another. */
 static void add_shared(shared *s, int64_t in_part, int64_t stored, int64_t length) {
   place *p = s->nplaces ? &s->place[s->nplaces - 1] : NULL;
   mgrid_run *r = s->nruns ? &s->run[s->nruns - 1] : NULL;

@@ -12,7 +12,8 @@
 typedef struct view_box {
   const shards_tensor *of;
   int64_t start[MGRID_AXES_MAX], length[MGRID_AXES_MAX]; /* in the wanted tensor */
-  /* for each axis of the wanted tensor, that of the stored tensor; -1: none, and the length is 1 */
+  /* for each axis of the wanted tensor, the axis of the stored tensor; -1: the stored tensor does
+  ** not have this axis, and the length is 1 */
   int8_t axis[MGRID_AXES_MAX];
   int64_t at[MGRID_AXES_MAX]; /* where the box starts in the stored tensor */
   /* the box is repeated `blocks` times along an axis of the wanted tensor, each time `step` indices

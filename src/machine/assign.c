@@ -61,7 +61,7 @@ static void assign_merge(graph *g) {
 static bool add_edge(graph *g, int64_t a, int64_t b, double bytes) {
   if (a == b || bytes <= 0) return true;
   if (g->nedges == g->room) {
-    assign_merge(g); /* many edges are equal, as many members of a group share a node */
+    assign_merge(g); /* many edges are equal, because many members of a group share a node */
     if (g->nedges * 2 >= g->room && !MGRID_ROOM(g->edge, g->room, g->room ? 2 * g->room : 4096))
       return false;
   }
@@ -106,7 +106,7 @@ static bool add_plan(graph *g, const mgrid_plan *p, const mgrid_traffic *traffic
   return whole;
 }
 
-/* Make the lists of each block's neighbours from the edges. */
+/* Make a list of the neighbours of each block from the edges. */
 static bool link_blocks(graph *g) {
   assign_merge(g);
   g->start = calloc((size_t)g->n + 2, sizeof *g->start);
@@ -362,8 +362,10 @@ mgrid_status mgrid_assign(const mgrid_machine_model *m, const mgrid_plan *p,
 
   *out = (mgrid_assignment){ .level = mgrid_node_level(m) };
   if (!mgrid_assignable(m, world))
-    return mgrid_fail(err, MGRID_REFUSED,
-                      "nodes are assigned where several of one size lie below several domains");
+    return mgrid_fail(
+        err, MGRID_REFUSED,
+        "no nodes to assign: they must have one size and lie in several domains, and the "
+        "ranks must need several of them");
   int64_t nodes = m->tier[out->level].domains;
   graph g = { .n = nodes, .each = m->tier[out->level].each };
   assigning a = { m, &g, out->level, malloc((size_t)nodes * sizeof *a.node) };

@@ -17,9 +17,10 @@ typedef struct mgrid_assignment {
   int32_t *node;  /* [blocks]: the node of each block */
 } mgrid_assignment;
 
-/* Find nodes for the blocks of a plan, level by level from the farthest. One of the orders from
-** which the search starts is the present order of the nodes, so the result is never worse. Fail
-** with MGRID_REFUSED unless mgrid_assignable. */
+/* Find nodes for the blocks of a plan, level by level from the farthest. If each block runs on a
+** node of its own now, one start of the search is the present order of the nodes: then the result
+** never sends more bytes between domains of the farthest level. MGRID_REFUSED unless
+** mgrid_assignable. */
 mgrid_status mgrid_assign(const mgrid_machine_model *m, const mgrid_plan *p,
                           const mgrid_traffic *traffic, mgrid_assignment *out, mgrid_error *err);
 void mgrid_assignment_free(mgrid_assignment *a);
@@ -27,8 +28,8 @@ void mgrid_assignment_free(mgrid_assignment *a);
 ** the order of places. */
 mgrid_machine_model *mgrid_assigned(const mgrid_machine_model *m, const mgrid_assignment *a,
                                     const int32_t *nodes, int64_t world, mgrid_error *err);
-/* Return whether mgrid_assign can work on the machine: its nodes have one size and lie in several
-** domains. */
+/* Return whether mgrid_assign can work on the machine: its nodes, at most 16384, have one size and
+** lie in several domains of the level before, and the ranks need more than one node. */
 bool mgrid_assignable(const mgrid_machine_model *m, int64_t world);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
 ** count.c - count how the groups of a family lie in the domains of a level. If family and level are
-** described by modes, formulas count at any world size. Else the members are counted one by one.
-** Tests compare the results.
+** described by modes, formulas count at any world size. Otherwise the members are counted one by
+** one. Tests compare the two results.
 */
 #include "families/classes.h"
 #include "machine/count.h"
@@ -37,7 +37,7 @@ typedef struct bounds {
   int64_t world;          /* ranks */
   int64_t period;         /* of domains that cross levels; else 0 */
   int64_t run;            /* consecutive places of a period that are in one domain */
-  int64_t *table;         /* [DENSE_MAX]: points of each remainder; NULL: count by bounds */
+  int64_t *table;         /* [each or period]: points of each remainder; NULL: count by bounds */
   int64_t *scratch;       /* as large as `table` */
 } bounds;
 
@@ -414,10 +414,11 @@ mgrid_status mgrid_count_each(const mgrid_machine_model *m, const mgrid_family *
   int32_t piece[PIECE];
 
   if (f->world > MGRID_COUNTED_MAX)
-    return mgrid_fail(err, MGRID_LIMIT,
-                      "no rule counts how these groups cross '%s'; one by one up to %d ranks are "
-                      "counted, not %" PRId64,
-                      mgrid_level_name(m, level), MGRID_COUNTED_MAX, f->world);
+    return mgrid_fail(
+        err, MGRID_LIMIT,
+        "no formula counts how these groups cross '%s', so ranks are counted one by one, "
+        "up to %d, not %" PRId64,
+        mgrid_level_name(m, level), MGRID_COUNTED_MAX, f->world);
   int32_t *domain = malloc((size_t)f->world * sizeof *domain);
   int64_t domains = domain ? mgrid_domains_of(m, level, f->world, domain) : 0;
   walk w = { .domain = domain, .seen = calloc((size_t)domains + 1, sizeof *w.seen) };

@@ -10,8 +10,8 @@
 
 #include "machine/model.h"
 
-/* Count with formulas, without going through members. Return false if the family or the machine is
-** not described by modes (families/family.h). */
+/* Count with formulas, without going through members. Return false if there is no formula, as for a
+** family or a machine that is not described by modes (families/family.h). */
 bool mgrid_count_closed(const mgrid_machine_model *m, const mgrid_family *f, size_t level,
                         mgrid_machine_counts *c);
 /* Count by going through all members. */

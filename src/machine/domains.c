@@ -15,8 +15,8 @@
 
 /* =============================================================== as families */
 
-/* At any world size, modes describe the domains of a regular level: the full domains, and the last
-** domain, which the world may fill only in part. */
+/* At any world size, modes (families/modes.h) describe the domains of a regular level: the full
+** domains, and the last domain, which the world may fill only in part. */
 
 /* Return a family of modes over `size` ranks from `offset` on. Modes of size 1 are left out. */
 static mgrid_family *modes(int64_t world, int64_t offset, int64_t size, const mgrid_mode *inside,
@@ -60,9 +60,9 @@ static mgrid_family *segments(const mgrid_tier *t, int64_t world, mgrid_error *e
   return f;
 }
 
-/* Return domains that cross levels. A domain has `run` consecutive ranks of each `period` ranks,
-** and each `span` ranks have domains of their own. Return NULL and set *ruled to false if the
-** machine or the world is not regular enough. */
+/* Return the family of domains that cross levels. A domain has `run` consecutive ranks of each
+** `period` ranks, and each `span` ranks have domains of their own. Return NULL and set *ruled to
+** false if the machine or the world is not regular enough. */
 static mgrid_family *crossing(const mgrid_machine_model *m, const mgrid_crossing *x, int64_t world,
                               bool *ruled, mgrid_error *err) {
   const mgrid_tier *of = &m->tier[x->of];
@@ -76,13 +76,14 @@ static mgrid_family *crossing(const mgrid_machine_model *m, const mgrid_crossing
   return modes(world, 0, world, in, 2, by, 2, err);
 }
 
-/* Return the domains as listed groups, for ranks at any places. It takes O(world), and a sort. */
+/* Return the family of domains as lists of ranks, for ranks at any places. O(world), and a sort. */
 static mgrid_family *domains_listed(const mgrid_machine_model *m, size_t level, int64_t world,
                                     mgrid_error *err) {
   if (world > MGRID_COUNTED_MAX)
-    return mgrid_null(err, MGRID_LIMIT,
-                      "no rule makes the domains of '%s'; up to %d ranks are listed, not %" PRId64,
-                      mgrid_level_name(m, level), MGRID_COUNTED_MAX, world);
+    return mgrid_null(
+        err, MGRID_LIMIT,
+        "the domains of '%s' follow no rule, so they are listed, for up to %d ranks, not %" PRId64,
+        mgrid_level_name(m, level), MGRID_COUNTED_MAX, world);
 
   uint64_t *key = malloc((size_t)world * sizeof *key);
   int32_t *ranks = malloc((size_t)world * sizeof *ranks);
@@ -158,41 +159,40 @@ static void advise_within(const mgrid_machine_model *m, const mgrid_family *f, s
 
   mgrid_machine_describe_level(m, level, &l, NULL);
   if (l.most > 0 && f->max_size > l.most) {
-    mgrid_text_add(
-        t, "the largest %s has %" PRId64 " place%s, so groups of at most %" PRId64 " would do",
-        l.name, l.most, mgrid_s_of(l.most), l.most);
+    mgrid_text_add(t, "the largest %s has %" PRId64 " place%s, so use groups of at most %" PRId64,
+                   l.name, l.most, mgrid_s_of(l.most), l.most);
     return;
   }
   if (f->rule && l.regular && !l.crosses && !m->at) {
     int64_t span = mgrid_modes_span(&f->rule->inside), below, above;
     if (span >= f->max_size && f->rule->inside.n > 0) {
-      mgrid_text_add(t,
-                     "its members are %" PRId64
-                     " apart: another order of dims, in which its own comes first, would do",
-                     f->rule->inside.at[0].stride);
+      mgrid_text_add(
+          t, "its members are %" PRId64 " apart: put its dims first in the order of the grid",
+          f->rule->inside.at[0].stride);
       return;
     }
     if (l.most % f->max_size) {
       mgrid_nearest_divisors(l.most, f->max_size, &below, &above);
       mgrid_text_add(t,
                      "groups of %" PRId64 " do not divide the %" PRId64
-                     " places of a %s: groups of %" PRId64,
+                     " places of a %s: use groups of %" PRId64,
                      f->max_size, l.most, l.name, below);
       if (above) mgrid_text_add(t, " or %" PRId64, above);
-      mgrid_text_add(t, " would do, or to leave %" PRId64 " places of each idle",
-                     l.most % f->max_size);
+      mgrid_text_add(t, ", or leave %" PRId64 " places of each idle", l.most % f->max_size);
       return;
     }
   }
-  mgrid_text_add(t,
-                 "another order of dims or sizes, or of %s (ranks = ... lists the place of each "
-                 "rank), would do",
-                 m->tier[0].starts || m->ntiers < 2 ? "nodes" : "ranks");
+  mgrid_text_add(
+      t,
+      "use another order of dims, other sizes, or another order of %s (ranks = ... lists "
+      "the place of each rank)",
+      m->tier[0].starts || m->ntiers < 2 ? "nodes" : "ranks");
 }
 
 /* ------------------------------------------------------------------ aligned */
 
-/* A domain that a group uses, the domain of the level before around it, and a rank there. */
+/* A domain that a group uses, the domain around it (of the level before), and a rank of the group
+** in both. */
 typedef struct use {
   int64_t around, domain, rank;
 } use;
@@ -203,7 +203,7 @@ static int by_use(const void *a, const void *b) {
   return (x->domain > y->domain) - (x->domain < y->domain);
 }
 
-/* Sort the uses and drop equal ones. Return how many are left. */
+/* Sort the uses and drop duplicates. Return how many are left. */
 static int64_t sort_uses(use *u, int64_t n) {
   int64_t kept = 0;
   qsort(u, (size_t)n, sizeof *u, by_use);
@@ -267,8 +267,8 @@ static void advise_aligned(const mgrid_machine_model *m, const mgrid_family *f, 
   const mgrid_crossing *x = &m->crossing[level - m->ntiers];
   (void)f;
   mgrid_text_add(t,
-                 "members whose ranks differ by whole %ss would do: sizes before them in the order "
-                 "whose product is a multiple of the places of a %s",
+                 "its members must be whole %ss apart: the sizes of the dims before its own must "
+                 "multiply to a multiple of the places of a %s",
                  x->of ? m->tier[x->of - 1].name : "machine",
                  x->of ? m->tier[x->of - 1].name : "machine");
 }
@@ -307,12 +307,12 @@ static void advise_spread(const mgrid_machine_model *m, const mgrid_family *f, s
   mgrid_machine_level l = MGRID_MACHINE_LEVEL_INIT;
   mgrid_machine_describe_level(m, level, &l, NULL);
   if (l.domains >= 0 && f->max_size > l.domains)
-    mgrid_text_add(t, "there %s %" PRId64 " %s%s, so groups of at most %" PRId64 " would do",
+    mgrid_text_add(t, "there %s %" PRId64 " %s%s, so use groups of at most %" PRId64,
                    l.domains == 1 ? "is" : "are", l.domains, l.name, mgrid_s_of(l.domains),
                    l.domains);
   else
     mgrid_text_add(
-        t, "members that are a whole %s apart would do: its dim later in the order of the grid",
+        t, "move its dim later in the order of the grid, so that its members are a whole %s apart",
         l.name);
 }
 

@@ -119,10 +119,10 @@ static int by_node(const void *a, const void *b) {
   return (x->rank > y->rank) - (x->rank < y->rank);
 }
 
-/* The seats are sorted by one kind of node: by that of the job if `hosts` is true, else by that of
-** the machine. A run has all seats of one node. Count the ranks whose node of the other kind
-** differs from that of the first rank in their run. Set *second to the lowest of these ranks, and
-** *first to the first rank in its run. */
+/* The seats are sorted by the nodes of the job if `hosts` is true, otherwise by the nodes of the
+** machine. A run is all seats of one such node. Count the ranks that are on another node of the
+** machine (of the job if not `hosts`) than the first rank of their run. Set *second to the lowest
+** of these ranks, and *first to the first rank of its run. */
 static int64_t strays(const seat *s, int64_t n, bool hosts, const seat **first,
                       const seat **second) {
   int64_t found = 0, start = 0;
@@ -174,8 +174,8 @@ static bool same_name(const char *a, const char *b) {
 }
 
 /* Refuse if the machine gives the name of this rank's node to another node. Accept a name that the
-** machine does not have, because a node may call itself differently than its machine does: pods of
-** Kubernetes do so. */
+** machine does not have, because a node may have another name in the machine than it has itself, as
+** pods of Kubernetes do. */
 static mgrid_status compare_name(const mgrid_machine_model *m, size_t level, int64_t rank,
                                  const char *name, mgrid_error *err) {
   const mgrid_tier *t = &m->tier[level];
@@ -253,7 +253,7 @@ static void text_of_item(const void *x, mgrid_text *t) {
   mgrid_machine_text(((const mgrid_machine_item *)x)->model, t);
 }
 
-/* Write the domains of a rank; or with rank < 0 the machine, and the laws that held. */
+/* Write the domains of a rank; if rank is below 0, write the machine and the laws that held. */
 static void machine_item_json(const void *x, int64_t rank, mgrid_json *w) {
   const mgrid_machine_item *item = x;
   const mgrid_machine_model *m = item->model;

@@ -18,7 +18,7 @@ typedef struct mgrid_machine_item {
 } mgrid_machine_item;
 
 /* The kind of this item. A plan has at most one such item, under the name MGRID_MACHINE_NAME. A
-** host can lend such an item to a runtime, too. machine_item.c */
+** host can lend such an item to a runtime, too. (machine_item.c) */
 extern const mgrid_item_kind mgrid_machine_kind;
 #define MGRID_MACHINE_NAME "machine"
 mgrid_machine_item *mgrid_machine_item_new(const mgrid_machine_model *m, int64_t world,
@@ -26,16 +26,16 @@ mgrid_machine_item *mgrid_machine_item_new(const mgrid_machine_model *m, int64_t
 /* Return the machine of the plan; NULL: none. */
 const mgrid_machine_item *mgrid_content_machine(const mgrid_content *c);
 
-/* A law about a family and the domains of a level. domains.c */
+/* A law about a family and the domains of a level (domains.c). */
 typedef struct mgrid_machine_law {
   const char *name;
-  /* Return the number of groups that break the law (0: it holds), or -1 after an error. Set *first
-  ** to the first such group, and append what is wrong with it. */
+  /* Return the number of groups that break the law, 0 if it holds, or -1 after an error. Set *first
+  ** to the first group that breaks the law, and append to *wrong how. */
   int64_t (*broken)(const mgrid_machine_model *m, const mgrid_family *f, size_t level,
                     int64_t *first, mgrid_text *wrong, mgrid_error *err);
   const char *breaks; /* in messages about one group: "crosses" */
   const char *break_; /* in messages about several groups: "cross" */
-  /* append advice: what would make the law hold */
+  /* append advice: which change would make the law hold */
   void (*advise)(const mgrid_machine_model *m, const mgrid_family *f, size_t level, mgrid_text *t);
 } mgrid_machine_law;
 const mgrid_machine_law *mgrid_machine_law_named(const char *name);

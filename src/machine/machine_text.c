@@ -23,7 +23,7 @@ typedef struct unit {
   double of; /* the unit in bytes per second or in seconds */
 } unit;
 
-/* Machines are written with the first units only: bandwidth_text, latency_text. */
+/* bandwidth_text and latency_text write only the first units of these tables. */
 static const unit of_bandwidth[] = {
   { "GB/s", 1e9 },       { "TB/s", 1e12 },       { "MB/s", 1e6 },
   { "kB/s", 1e3 },       { "B/s", 1 },           { "GiB/s", 1073741824 },
@@ -44,7 +44,8 @@ static const unit *unit_at(const unit *units, const char *text, size_t len) {
   return NULL;
 }
 
-/* Read "400GB/s" or "3us" at *at into the link. If there is neither, set *why and return false. */
+/* Read "400GB/s" or "3us" at *at into the link. Otherwise set *why to the expected text, and return
+** false. */
 static bool take_link(const char **at, mgrid_link *link, const char **why) {
   char *end;
   double n = **at >= '0' && **at <= '9' ? mgrid_read_double(*at, &end) : -1;
@@ -55,7 +56,7 @@ static bool take_link(const char **at, mgrid_link *link, const char **why) {
   size_t len = strcspn(end, " ,]\t\r\n");
   const unit *of = unit_at(of_bandwidth, end, len),
              *late = of ? NULL : unit_at(of_latency, end, len);
-  *why = "a unit behind the number, as 400GB/s, 400Gb/s, 3us or 900ns,";
+  *why = "a unit after the number, as 400GB/s, 400Gb/s, 3us or 900ns,";
   if (!of && !late) {
     *at = end;
     return false;
@@ -70,8 +71,8 @@ static bool take_link(const char **at, mgrid_link *link, const char **why) {
   return true;
 }
 
-/* Write the value as a number of units with the fewest digits. Return false if even 17 digits are
-** not read back as the same value. */
+/* Write the value as a number of units, with the fewest digits that are read back as the same
+** value. Return false if 17 digits without an exponent do not suffice. */
 static bool put_in(double value, const unit *of, mgrid_text *t) {
   char digits[40];
   for (int n = 1; n <= 17; n++) {
@@ -84,8 +85,8 @@ static bool put_in(double value, const unit *of, mgrid_text *t) {
 }
 
 /* Write the value in the unit `which`. If no number of these units gives exactly the value, write
-** 17 digits in the unit `one`, bytes per second or seconds, which are exact. So different machines
-** have different texts. */
+** it with 17 digits, which are exact, in the unit `one`: bytes per second, or seconds. So machines
+** that differ have different texts. */
 static void machine_text_put(double value, const unit *units, int which, int one, mgrid_text *t) {
   if (!put_in(value, &units[which], t)) mgrid_text_add(t, "%.17g%s", value, units[one].name);
 }
@@ -161,7 +162,7 @@ enum { WORDS_MAX = 2 * MGRID_LEVELS_MAX };
 
 typedef struct word {
   char name[MGRID_NAME_MAX + 1];
-  /* 0: the word gives only the link of a level, or describes domains that cross levels */
+  /* 0: the word gives only the link of a level, or makes domains that cross levels */
   size_t ncounts;
   int64_t *counts;
   char of[MGRID_NAME_MAX + 1], in[MGRID_NAME_MAX + 1]; /* of domains that cross levels; else "" */
@@ -247,7 +248,7 @@ static int64_t machine_text_read_number(scan *s) {
     s->at++;
   }
   if (s->at == from)
-    machine_text_fault(s, from > s->text && from[-1] == ',' ? "a number behind ','" : "a number");
+    machine_text_fault(s, from > s->text && from[-1] == ',' ? "a number after ','" : "a number");
   return n;
 }
 
@@ -368,8 +369,8 @@ static void read_crossing(scan *s, word *one) {
   }
 }
 
-/* Read one word. fresh[i]: no word of this text has defined level i yet. So the text may redefine a
-** level of a preset, but not a level of its own. */
+/* Read one word. fresh[i]: no word of this text has defined level i of the list yet. So a text may
+** redefine a level of a preset, but not a level that it has defined itself. */
 static void machine_text_read_word(scan *s, word_list *w, bool fresh[WORDS_MAX]) {
   char name[MGRID_NAME_MAX + 1];
   const char *from = s->at;
@@ -411,8 +412,8 @@ static void read_words(scan *s, word_list *w) {
 
 /* ---------------------------------------------------------------- the machine */
 
-/* Return whether the word sets the number of domains of a first level without a number: after a
-** file that describes one node, "node:8" makes 8 such nodes. */
+/* Return whether the word sets the number of domains of a first level that has as many as the ranks
+** need: after a file that describes one node, "node:8" makes 8 such nodes. */
 static bool tells_number(const mgrid_machine_model *m, const word *one) {
   return m->ntiers && m->tier[0].counts[0] == 0 && one->ncounts == 1
          && strcmp(m->tier[0].name, one->name) == 0;
@@ -433,6 +434,8 @@ static mgrid_status machine_text_build(mgrid_machine_model *m, word_list *w, mgr
       s = MGRID_UNKNOWN_NAME;
     else if (!*one->of && (size_t)there < m->ntiers)
       m->tier[there].link = one->link;
+    else if (!*one->of)
+      m->crossing[(size_t)there - m->ntiers].link = one->link;
   }
   if (!s) s = mgrid_machine_finish(m, err);
   for (size_t i = 0; i < w->n && !s; i++) {
@@ -620,7 +623,7 @@ mgrid_machine_model *mgrid_machine_read(const char *text, size_t length, const c
 enum { FILE_MAX = 1 << 30 };
 
 /* Return the length of the file name at the start of a source: the whole source if there is such a
-** file, else up to the first blank. */
+** file, or the text up to the first blank; 0 if neither is a file. */
 static size_t machine_text_name_of(const char *source, char *name, size_t room) {
   struct stat at;
   size_t whole = strlen(source), first = strcspn(source, " \t\r\n");
@@ -653,7 +656,7 @@ static mgrid_machine_model *from_environment(const mgrid_recipe_entry *entry, co
   mgrid_text t = { 0 };
   mgrid_machine_model *m = NULL;
   const char *list = getenv(names[0]) ? getenv(names[0]) : getenv(names[1]);
-  /* the topology address is only this node's, so it is used if the job has one node */
+  /* the topology address is that of this node alone, so it is used only if the job has one node */
   bool one = list && !strpbrk(list, ",[");
   if (!list)
     return mgrid_null(err, MGRID_MISSING,

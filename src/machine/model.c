@@ -213,10 +213,9 @@ mgrid_status mgrid_machine_add_crossing(mgrid_machine_model *m, const char *name
   for (int64_t i = 0; i < t->ncounts; i++)
     if (t->counts[i] > x.width) x.width = t->counts[i];
   if (x.width == 0)
-    return mgrid_fail(
-        err, MGRID_REFUSED,
-        "%s = %s: '%s' has as many domains as the ranks need; a level with a number would do", name,
-        of, of);
+    return mgrid_fail(err, MGRID_REFUSED,
+                      "%s = %s: '%s' has as many domains as the ranks need; give it a number", name,
+                      of, of);
   x.width = (x.width - 1) / share + 1;
   x.of = (size_t)tier, x.in = (int)around;
   x.domains = around < 0 ? x.width : x.width * m->tier[around].domains;
@@ -229,8 +228,8 @@ static int model_by_place(const void *a, const void *b) {
   return (*(const int32_t *)a > *(const int32_t *)b) - (*(const int32_t *)a < *(const int32_t *)b);
 }
 
-/* Refuse if two ranks run at one place. `high` is the highest place. If few ranks run at high
-** places, sort them; else mark places in an array. */
+/* Refuse if two ranks run at one place. `high` is the highest place. If it is more than 256 times
+** the number of ranks, sort the places; otherwise mark places in an array of bits. */
 static mgrid_status check_apart(int64_t n, const int32_t *at, int64_t high, mgrid_error *err) {
   mgrid_status s = MGRID_OK;
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
-** model.h - the struct of a machine. Places are numbered so that the places of a domain follow each
-** other. So a level is a list of bounds: the first place of each domain. A regular level, whose
-** domains are equal, needs no list. Domains that cross levels (rail = gpu) have no bounds: the
-** domain of a place is computed from the index of the place's gpu within its node.
+** model.h - the struct of a machine. Places are numbered so that the places of a domain are
+** consecutive. So a level is a list of bounds: the first place of each domain. A regular level,
+** whose domains have equally many places, needs no list. Domains that cross levels (rail = gpu)
+** have no bounds: the domain of a place is computed from the index of the place's gpu within its
+** node.
 */
 #ifndef MGRID_MACHINE_MODEL_H
 #define MGRID_MACHINE_MODEL_H
@@ -28,10 +29,10 @@ typedef struct mgrid_link {
 
 typedef struct mgrid_tier { /* one level */
   char name[MGRID_NAME_MAX + 1];
-  /* the number of domains in each domain of the level before: one number for all, or one for
-  ** each */
+  /* the number of domains in each domain of the level before: one number for all of these, or a
+  ** number for each */
   int64_t ncounts, *counts;
-  int64_t domains; /* 0 (only in the first level): as many as the ranks need */
+  int64_t domains; /* 0: as many as the ranks need; then this is so in all levels */
   int64_t each;    /* places of every domain; 0: the domains differ */
   int64_t most;    /* places of the largest domain */
   int64_t *starts; /* [domains + 1]: the first place of each domain; NULL if `each` is not 0 */
@@ -41,9 +42,12 @@ typedef struct mgrid_tier { /* one level */
 
 typedef struct mgrid_crossing { /* domains that cross levels */
   char name[MGRID_NAME_MAX + 1];
-  size_t of;     /* the level whose index in the level before chooses the domain */
+  /* a level: the index of a domain of it, within the domain of the level before, chooses the
+  ** domain */
+  size_t of;
   int64_t share; /* how many neighbouring indices belong to one domain */
-  /* each domain of this level has crossing domains of its own; -1: they span the machine */
+  /* each domain of this level has crossing domains of its own; -1: crossing domains span the
+  ** machine */
   int in;
   int64_t domains;
   int64_t width; /* domains within the largest domain of `in`; smaller ones leave numbers unused */
@@ -60,7 +64,7 @@ struct mgrid_machine_model {
   int32_t *at;    /* the place of each rank; NULL: rank r is at place r */
   bool topology;  /* the source is an NCCL topology file, which NCCL can read, too */
   char *notes; /* lines about what the reader left out, "host 'n0' gets no ranks: ..."; or NULL */
-  /* where the machine came from, for messages: "dgx-h100", "hosts.txt"; NULL: from text */
+  /* where the machine came from, for messages: "dgx-h100", "hosts.txt"; NULL: from words alone */
   char *source;
 };
 
@@ -72,8 +76,8 @@ mgrid_machine_model *mgrid_machine_alloc(mgrid_error *err);
 ** number; 0: as many as the ranks need. */
 mgrid_status mgrid_machine_add(mgrid_machine_model *m, const char *name, size_t n,
                                const int64_t *counts, mgrid_link link, mgrid_error *err);
-/* Set the number of domains of the first level, which had as many as the ranks need; and its link,
-** if `link` has a bandwidth. */
+/* Set the number of domains of the first level, which had as many as the ranks need. If `link` has
+** a bandwidth, set the level's link, too. */
 mgrid_status mgrid_machine_number(mgrid_machine_model *m, int64_t n, mgrid_link link,
                                   mgrid_error *err);
 mgrid_status mgrid_machine_add_crossing(mgrid_machine_model *m, const char *name, const char *of,
@@ -119,7 +123,7 @@ size_t mgrid_nvlink_level(const mgrid_machine_model *m);
 ** of rank r in the job; `name` is the name of the node of `rank`. Refuse if two ranks are on one
 ** node in the machine and on two in the job, or the other way round; the message names the first
 ** such ranks. Then refuse if another node of the machine has this name. A job on one node is a
-** trial, for which any machine is accepted. machine_item.c */
+** trial, for which any machine is accepted. (machine_item.c) */
 mgrid_status mgrid_machine_check_hosts(const mgrid_machine_model *m, const uint64_t *host,
                                        int64_t world, int64_t rank, const char *name,
                                        mgrid_error *err);
@@ -132,11 +136,12 @@ static inline int64_t mgrid_machine_at(const mgrid_machine_model *m, int64_t ran
 
 /* --------------------------------------------------------- machine_text.c */
 
-/* Append the canonical text of the machine: equal machines without names have equal texts. */
+/* Append the canonical text of the machine. It has no names of domains: machines that differ only
+** in these names have equal texts. */
 void mgrid_machine_text(const mgrid_machine_model *m, mgrid_text *t);
-/* Make a machine from text, or from a preset and text. The memory is charged to the budget. Return
-** NULL with *err, or NULL without *err once the budget is exhausted. `what` is the beginning of
-** messages: "machine". */
+/* Make a machine from text, or from a preset and text. The budget pays for the memory. Return NULL
+** with *err after an error, or NULL without *err once the budget is exhausted. Messages begin with
+** `what`: "machine". */
 mgrid_machine_model *mgrid_machine_words(const char *text, const char *what, mgrid_budget *budget,
                                          mgrid_error *err);
 /* Apply more words, "gpu:8 rail = gpu", to a machine that a reader made, and complete the

@@ -18,8 +18,8 @@ typedef struct mgrid_machine_file {
   mgrid_error why; /* the reader's error; the call may fail without one, if no reader could run */
 } mgrid_machine_file;
 
-/* mgrid_machine_open with another library as the reader. The Lua libraries pass their own entry,
-** because they can run the readers themselves; NULL: load libmoongrid_lua. machine_text.c */
+/* Do what mgrid_machine_open does, with the readers of the library that `entry` belongs to. The Lua
+** libraries pass their own entry; NULL: load libmoongrid_lua. (machine_text.c) */
 mgrid_machine_model *mgrid_machine_open_by(const mgrid_recipe_entry *entry, const char *source,
                                            mgrid_error *err);
 

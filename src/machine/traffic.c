@@ -17,8 +17,7 @@
 /* NCCL uses rings for large messages. In a ring of n members, each edge carries 2 (n - 1) / n of
 ** the bytes of an all_reduce, and (n - 1) / n of the bytes of an all_gather or a reduce_scatter
 ** (Patarasuk and Yuan, Bandwidth optimal all-reduce algorithms, 2009). The bytes are those of the
-** whole buffer. In an all_to_all every pair of members exchanges 1 / n of the bytes in both
-** directions. */
+** whole buffer. In an all_to_all every member sends 1 / n of the bytes to each other member. */
 
 const mgrid_collective mgrid_collectives[] = {
   { "all_reduce", MGRID_RING, 2 },     { "all_gather", MGRID_RING, 1 },
@@ -80,7 +79,7 @@ static mgrid_status read_flow(const char *text, const char **at, mgrid_flow *f, 
   while (units[i].name && (strlen(units[i].name) != len || memcmp(units[i].name, *at, len) != 0))
     i++;
   if (!units[i].name)
-    return traffic_refuse(f->family, text, "a unit behind the number, as GiB or GB,", *at, err);
+    return traffic_refuse(f->family, text, "a unit after the number, as GiB or GB,", *at, err);
   f->bytes *= units[i].of;
   if (!(f->bytes < 1e18)) return traffic_refuse(f->family, text, "fewer than 1e18 bytes", *at, err);
   *at += len;

@@ -14,7 +14,7 @@
 typedef enum mgrid_pattern {
   /* consecutive members, and the last with the first: each edge of the ring carries a share */
   MGRID_RING,
-  MGRID_CHAIN, /* only consecutive members, all bytes */
+  MGRID_CHAIN, /* only consecutive members: each edge carries all bytes */
   MGRID_PAIRS  /* every pair of members, in both directions */
 } mgrid_pattern;
 
@@ -55,9 +55,9 @@ const mgrid_traffic *mgrid_plan_traffic(const mgrid_plan *p);
 ** bytes between two members in one direction. */
 double mgrid_flow_edge(const mgrid_flow *f, int64_t n);
 
-/* Add to out[d] the bytes of one flow that leave each domain d of a level. Return their sum over
-** all domains, or -1 after an error. A ring's edge between two domains counts for each of the two.
-** It takes O(members), and for MGRID_PAIRS O(members + domains touched). `out` may be NULL. */
+/* Unless `out` is NULL, add to out[d] the bytes of one flow that leave each domain d of a level;
+** the bytes of a ring's edge between two domains count for each of the two. Return the bytes that
+** go from one domain to another, where an edge counts once; or -1 after an error. O(members). */
 double mgrid_flow_leaving(const mgrid_flow *flow, const mgrid_family *f, const int32_t *domain,
                           int64_t ndomains, double *out, mgrid_error *err);
 
@@ -70,7 +70,7 @@ typedef struct mgrid_cost {
   size_t n;
   double bytes[MGRID_LEVELS_MAX];
   double seconds;
-  /* with groups of these sizes, no order of the ranks sends fewer bytes at this level */
+  /* by level: with groups of these sizes, no order of the ranks sends fewer bytes */
   double bound[MGRID_LEVELS_MAX];
 } mgrid_cost;
 

@@ -16,10 +16,11 @@
 ** receiver, and no two edges at a sender, or at a receiver, may have the same colour. If the busiest
 ** rank has n messages, n colours always suffice. Colour a is free at the sender of a new edge, b at
 ** its receiver. If a is not free at the receiver, follow the path of edges with colours a, b, a, ...
-** from there, and swap the two colours on it. The path never reaches the sender: it would enter it
-** by an edge of colour a, and a is free there. */
+** from there, and swap the two colours on it. The path never reaches the sender, which
+** it could enter only by an edge of colour a: a is free there. */
 
-/* the limit for the slots of both tables (ranks times rounds each), which then take 512 MiB */
+/* most slots of the two tables together, which then take 512 MiB; each has ranks times rounds
+** slots */
 enum { SLOTS_MAX = 2 * MGRID_EDGES_MAX };
 
 typedef struct colouring {
@@ -45,8 +46,8 @@ static void all_messages_set(const colouring *c, size_t e, int32_t colour) {
   *slot(c, false, c->edge[e].to, colour) = (int32_t)e + 1;
 }
 
-/* Swap colours a and b on the path that starts at receiver `rank` with an edge of colour a. If the
-** slot of the new colour is taken, the next step of the loop recolours the edge that was there. */
+/* Swap colours a and b on the path that starts at receiver `rank` with an edge of colour a. If an
+** edge is in the slot of the new colour, the next step of the loop recolours that edge. */
 static void all_messages_exchange(const colouring *c, int64_t rank, int32_t a, int32_t b) {
   bool sender = false;
   int32_t at = *slot(c, sender, rank, a);
@@ -131,7 +132,7 @@ mgrid_status mgrid_schedule_make(mgrid_schedule *s, const mgrid_pairs *p, mgrid_
   for (int64_t rank = 0; rank < p->ranks && !status; rank++) {
     if (!mgrid_pairs_messages(p, rank, true, &list)) status = mgrid_oom(err);
     for (size_t i = 0; i < list.n && !status; i++) {
-      /* another tensor of the same message */
+      /* the same message, of which this is another tensor */
       if (i > 0 && list.at[i].to == list.at[i - 1].to) continue;
       if (s->n == MGRID_EDGES_MAX) {
         status = mgrid_fail(err, MGRID_LIMIT,
@@ -208,7 +209,7 @@ static int64_t peers_of(const mgrid_messages *sends, const mgrid_messages *recei
   return n;
 }
 
-/* Add to a sum that is only reported, so it may stop at INT64_MAX. */
+/* Add to a sum, which stops at INT64_MAX: it is only reported. */
 static void add_to(int64_t *sum, int64_t value) {
   if (__builtin_add_overflow(*sum, value, sum)) *sum = INT64_MAX;
 }
@@ -229,8 +230,8 @@ static void add_rank(mgrid_tally *t, const mgrid_messages *sends, const mgrid_me
   all_messages_larger(&t->peers, peers_of(sends, receives, tensor));
 }
 
-/* Add what a rank needs, what it holds, and what it would receive if it gathered the whole
-** tensor. */
+/* Add the bytes that a rank needs and does not hold, the bytes that it needs and holds, and the
+** bytes that it would receive if it gathered the whole tensor. */
 static void add_parts(mgrid_tally *t, const mgrid_pair *p, int64_t rank) {
   mgrid_coords at;
   if (!mgrid_pair_coords(p, rank, &at)) return;

@@ -24,8 +24,8 @@ void mgrid_pairs_free(mgrid_pairs *p) {
   memset(p, 0, sizeof *p);
 }
 
-/* Check a map from the ranks of one plan to the ranks of the move, and invert it. `before`: it is
-** the plan before the move, whose ranks may be lost (-1). */
+/* Check a map from the ranks of one plan to the ranks of the move, and invert the map. `before`:
+** the plan is the one before the move, whose ranks may be lost (-1). */
 static mgrid_status set_names(mgrid_pairs *p, mgrid_renaming *r, bool before, size_t n,
                               const int64_t *ranks, mgrid_error *err) {
   int64_t world = (before ? p->from : p->to)->content.world;
@@ -307,7 +307,7 @@ mgrid_status mgrid_move_bytes(const mgrid_move *m, mgrid_move_sums *out, mgrid_e
   return s;
 }
 
-/* most pieces of a message that are kept. A larger message takes longer to send than to plan */
+/* most pieces of a message that are kept; a message with more takes longer to send than to plan */
 enum { KEPT_MOST = 4 };
 
 /* Return where the pieces of a message are kept. NULL: there is no such message. */
@@ -319,7 +319,7 @@ static mgrid_kept *kept_of(const mgrid_move *m, mgrid_way way, int64_t peer) {
   return p ? &m->kept[2 * (p - m->peer) + (way == MGRID_RECEIVES)] : NULL;
 }
 
-/* Keep piece `at` of a message, unless it is kept already or there are too many. */
+/* Keep piece `at` of a message, unless it is kept already or the message has too many pieces. */
 static void between_plans_keep(mgrid_kept *k, const mgrid_move_piece *piece, size_t at) {
   if (at == k->n && at < KEPT_MOST && MGRID_GROW(k->piece, k->n, 1)) k->piece[k->n++] = *piece;
 }

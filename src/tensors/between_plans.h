@@ -45,7 +45,7 @@ const mgrid_tensor *mgrid_pairs_tensor(const mgrid_pairs *p, size_t i, bool befo
 typedef struct mgrid_kept {
   mgrid_move_piece *piece; /* [n], owned */
   size_t n;
-  bool all; /* these are all pieces; false: there was no run yet, or there are too many pieces */
+  bool all; /* these are all pieces; false: no run yet, or the message has too many pieces */
 } mgrid_kept;
 
 struct mgrid_move {
@@ -54,18 +54,18 @@ struct mgrid_move {
   int64_t rank;
   size_t npeers;
   mgrid_move_peer *peer; /* [npeers], by rank */
-  /* [2 * npeers]: for each peer, pieces sent and pieces received. Runs change these even of a const
-  ** move */
+  /* [2 * npeers]: for each peer, the pieces sent and the pieces received. A run writes here even if
+  ** the move is const */
   mgrid_kept *kept;
   mgrid_move_sums sums;
 };
 
-/* Walks the pieces of a message, or those that stay on this rank. */
+/* Walks the pieces of a message, or the pieces that stay on this rank. */
 typedef struct mgrid_stream {
   const mgrid_move *move;
   mgrid_kept *kept; /* where to keep the pieces; NULL: nowhere */
   size_t done;      /* how many pieces so far */
-  size_t next;      /* the tensor after that of `boxes` */
+  size_t next;      /* index of the tensor that comes after the one of `boxes` */
   mgrid_boxes boxes;
   mgrid_move_piece piece; /* the last piece */
 } mgrid_stream;
@@ -91,21 +91,21 @@ typedef struct mgrid_tally {
   int64_t minimum; /* bytes that ranks need and do not hold, counted from the layouts alone */
   int64_t sent;    /* bytes of all messages */
   int64_t stay;    /* bytes that ranks need and hold */
-  int64_t max_send, max_receive; /* most bytes of a rank */
+  int64_t max_send, max_receive; /* the most bytes that a rank sends, or receives */
   int64_t messages;              /* how many */
-  int64_t peers;                 /* most peers of a rank */
-  int64_t busiest;               /* most messages that a rank sends, or receives */
+  int64_t peers;                 /* the most peers of a rank */
+  int64_t busiest;               /* the most messages that a rank sends, or receives */
   int64_t rounds;                /* -1: there is no schedule */
   /* bytes that would be sent if each rank gathered the whole tensor and then took its part */
   int64_t gather;
   int64_t crossing; /* bytes that go from one machine to another */
 } mgrid_tally;
 
-/* Replace the list by the messages of all tensors that a rank sends (`sends`), or that it receives,
-** by sender, then receiver, then tensor. False: no memory. */
+/* Replace the list by the messages of all tensors that a rank sends (if `sends`) or receives,
+** sorted by sender, then receiver, then tensor. False: no memory. */
 bool mgrid_pairs_messages(const mgrid_pairs *p, int64_t rank, bool sends, mgrid_messages *list);
-/* Sum over all ranks: tally[i] is for tensor i, tally[n] for all. s may be NULL. O(messages of all
-** ranks); memory O(messages of one rank). */
+/* Sum over all ranks: tally[i] is for tensor i, tally[n] for all tensors. s may be NULL. Time
+** O(messages of all ranks), memory O(messages of one rank). */
 mgrid_status mgrid_pairs_tally(const mgrid_pairs *p, const mgrid_schedule *s, mgrid_tally *tally,
                                mgrid_error *err);
 

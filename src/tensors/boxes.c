@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** boxes.c - elements as boxes: those of a part, those that a shard and a part have in common, and
-** those of a message. A box has one run of indices on each axis, and all their combinations.
+** boxes.c - divides into boxes: the elements of a part, the elements that a shard and a part have
+** in common, and the elements of a message. A box has one run of indices on each axis; its elements
+** are all combinations of these indices.
 */
 #include "tensors/move.h"
 #include "tensors/tensor.h"
@@ -163,8 +164,8 @@ static mgrid_shared_run run_at(const mgrid_boxes *w, size_t i, size_t k) {
   return w->more[i] && k > 0 ? w->more[i][k - 1] : w->one[i];
 }
 
-/* On each axis, find the runs that are in both current boxes. These runs follow each other in the
-** axis's list. */
+/* On each axis, find the runs that are in both current boxes. They are consecutive in the list of
+** the axis. */
 static void boxes_overlap(mgrid_boxes *w) {
   w->left = 1;
   for (size_t i = 0; i < w->naxes; i++) {

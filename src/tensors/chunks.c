@@ -256,8 +256,8 @@ mgrid_status mgrid_chunks_stay(const mgrid_move *m, char *const *from, char *con
     mgrid_rows a, b;
     rows_of(&a, &m->pairs, piece, true, from[piece->tensor]);
     rows_of(&b, &m->pairs, piece, false, to[piece->tensor]);
-    /* Use the rows of one side as the buffer, and pack or unpack those of the other side. The buffer
-    ** is the side that has bf16, or else the side with the longer rows. */
+    /* Use the rows of one side as the buffer, and pack or unpack the rows of the other side. The
+    ** buffer is the side that has bf16; if no side converts, the side with the longer rows. */
     mgrid_rows *shorter = a.converts || (!b.converts && a.row < b.row) ? &a : &b,
                *longer = shorter == &a ? &b : &a;
     for (int64_t left = piece->bytes; left > 0 && !status; left -= longer->row) {
@@ -275,7 +275,7 @@ mgrid_status mgrid_chunks_stay(const mgrid_move *m, char *const *from, char *con
 
 /* A move as lists of contiguous bytes, for transports that read and write registered memory. The
 ** last axes of a piece that are contiguous on both sides merge into rows. Each row becomes a
-** descriptor, unless it continues the row before it on both sides: then the two have one. */
+** descriptor, or extends the descriptor before it if it continues that on both sides. */
 
 typedef struct listing {
   size_t cap;
@@ -334,7 +334,8 @@ int64_t mgrid_move_descriptors(const mgrid_move *m, mgrid_way way, size_t cap,
   for (size_t i = 0; i < m->pairs.n; i++)
     if (mgrid_pairs_converts(&m->pairs, i)) {
       mgrid_fail(err, MGRID_UNSUPPORTED,
-                 "tensor '%s' changes its type, which no copy of bytes does", m->pairs.name[i]);
+                 "tensor '%s' changes its type, which descriptors cannot convert",
+                 m->pairs.name[i]);
       return -1;
     }
   size_t n = way == MGRID_STAYS ? 1 : m->npeers;

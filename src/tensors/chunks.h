@@ -53,8 +53,7 @@ mgrid_status mgrid_chunks_next(mgrid_chunks *p, int64_t most, char *buffer, mgri
 mgrid_status mgrid_chunks_stay(const mgrid_move *m, char *const *from, char *const *to,
                                mgrid_backend *b, mgrid_error *err);
 
-/* Elements that change their type are f32 in the tensor of one side, and bf16 when they are
-** packed. */
+/* Elements that change their type are f32 in the parts of one side, and bf16 in messages. */
 enum { MGRID_CONVERT_SCALE = 2 }; /* bytes of an f32 for each byte of a bf16 */
 
 /* Round a float to bf16: to the nearest, ties to even. A NaN stays a NaN. */
@@ -64,8 +63,8 @@ static inline uint16_t mgrid_bf16_of(uint32_t f32) {
 }
 static inline uint32_t mgrid_f32_of(uint16_t bf16) { return (uint32_t)bf16 << 16; }
 
-/* Do what mgrid_move_run does. *begun: messages may have been sent, so even after a failure the
-** transport may still write to `to`. move_run.c */
+/* Do what mgrid_move_run does. *begun is true once messages may have been sent; then the transport
+** may write to `to` even after a failure. The function is in move_run.c. */
 mgrid_status mgrid_move_begin(const mgrid_move *m, mgrid_backend *b, const mgrid_buffer *from,
                               const mgrid_buffer *to, const mgrid_move_run_options *given,
                               bool *begun, mgrid_error *err);

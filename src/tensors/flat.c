@@ -27,7 +27,7 @@ int64_t mgrid_flat_start(const mgrid_tensor *t, const mgrid_coords *at, int64_t 
   const mgrid_flat *f = t->flat;
   int64_t sum = 0, start = 0;
   if (f->even) return *each = f->each, f->start[t->at];
-  int64_t rank = mgrid_tensor_rank(t, at); /* all ranks with these pieces concatenate the same */
+  int64_t rank = mgrid_tensor_rank(t, at); /* all ranks with these pieces have equal parts */
   for (size_t i = 0; i < f->n; i++) {
     mgrid_coords coords;
     if (i == t->at) start = sum;
@@ -207,8 +207,8 @@ static bool on_alike(const mgrid_tensor *a, const mgrid_tensor *b, size_t d) {
          && memcmp(a->some[d], b->some[d], (size_t)a->count[d] * sizeof *a->some[d]) == 0;
 }
 
-/* Refuse a dim along which parts differ in size, unless it cuts every member, without copies.
-** Otherwise ranks that hold the same part would have different ranges of it. */
+/* Refuse a dim along which the parts of a member differ, unless the dim cuts every member, without
+** copies: ranks that hold the same part of one member would have different ranges of it. */
 static mgrid_status check_even(mgrid_flat *f, mgrid_error *err) {
   const mgrid_grid *g = f->member[0]->grid;
   f->even = true;

@@ -66,7 +66,7 @@ bool mgrid_pair_coords(const mgrid_pair *p, int64_t rank, mgrid_coords *at) {
   return rank >= 0 && mgrid_tensor_coords(p->to, rank, at);
 }
 
-/* Return the rank of the move that holds a copy of a shard of `from`; -1: it is lost. */
+/* Return the rank of the move that holds a copy of a shard of `from`; -1 if that rank is lost. */
 static int64_t pair_holder(const mgrid_pair *p, const mgrid_coords *at) {
   int64_t rank = mgrid_tensor_rank(p->from, at);
   return p->olds->n ? p->olds->ranks[rank] : rank;
@@ -77,8 +77,8 @@ bool mgrid_pair_held(const mgrid_pair *p, int64_t rank, mgrid_coords *at) {
   return rank >= 0 && mgrid_tensor_coords(p->from, rank, at);
 }
 
-/* Return how many copies of a shard are left, and in *before (may be NULL) how many of these come
-** before the copy in `shard`. O(1) if no ranks are lost, else O(copies). */
+/* Return how many copies of a shard are left. Unless `before` is NULL, set *before to how many of
+** them come before the copy in `shard`. O(1) if no ranks are lost, else O(copies). */
 static int64_t pair_left(const mgrid_pair *p, const mgrid_coords *shard, int64_t *before) {
   int64_t copies = p->from->copies, left = 0, first = shard->copy;
   if (p->olds->n) {
@@ -121,7 +121,7 @@ static bool holds(const mgrid_pair *p, const mgrid_coords *shard, int64_t rank) 
   return mgrid_pair_held(p, rank, &own) && same_shard(p, &own, shard);
 }
 
-/* Return the number of a part of `to`. -1: it has no element of the shard. */
+/* Return the number of the rank with a part of `to`; -1 if the part has no element of the shard. */
 static int64_t needs_number(const mgrid_needs *d, const mgrid_coords *at) {
   int64_t number = 0;
   for (size_t i = 0; i < d->pair->to->naxes; i++) {
@@ -209,7 +209,8 @@ static int64_t needs_before(const mgrid_needs *d, int64_t number) {
     needs_part_of(d, number, &at);
     return mgrid_ranges_before(d, &at);
   }
-  /* numbers before index `low` of the list are smaller than `number`; those from `high` on are not */
+  /* in the list, numbers before index `low` are smaller than `number`, numbers from index `high` on
+  ** are not */
   int64_t low = 0, high = d->held;
   while (low < high) {
     int64_t middle = low + (high - low) / 2;
@@ -223,9 +224,10 @@ static int64_t needs_before(const mgrid_needs *d, int64_t number) {
 
 enum { STEPS = 12 }; /* enough if the held numbers are scattered */
 
-/* The number to find is i plus the held numbers before it. Start with the estimate i, and add the
-** held numbers before each estimate. This never goes too far, and usually takes few steps. If held
-** numbers are consecutive, a step may add only one, so later steps bisect. */
+/* The number to find is i plus the count of held numbers below it. Start with the estimate i; the
+** next estimate is i plus the count of held numbers up to the last estimate. This never goes too
+** far, and usually takes few steps. If held numbers are consecutive, a step may add only 1, so
+** later steps bisect. */
 int mgrid_needs_coords(const mgrid_needs *d, int64_t i, mgrid_coords *at) {
   int64_t low = i, high = i + d->held; /* the range in which the result is */
   int step = 0;
@@ -243,17 +245,17 @@ int mgrid_needs_coords(const mgrid_needs *d, int64_t i, mgrid_coords *at) {
 
 /* ============================================================== near senders */
 
-/* Return whether the rank needs elements of the shard, and does not hold it. *part: its part of
-** `to`. d NULL: a side is flat. */
+/* Return whether the rank needs elements of the shard, and does not hold it. Set *part to its part
+** of `to`. d is NULL if a side is flat. */
 static bool wants(const mgrid_pair *p, const mgrid_needs *d, const mgrid_coords *shard,
                   int64_t rank, mgrid_coords *part) {
   if (!mgrid_pair_coords(p, rank, part) || holds(p, shard, rank)) return false;
   return d ? needs_number(d, part) >= 0 : mgrid_common_bytes(p, shard, part) > 0;
 }
 
-/* Find the copy of a shard that is sent to a rank from its own machine; the rank does not hold the
-** shard. False: no holder is on this machine. d NULL: a side is flat. O(dims) for each rank of the
-** machine. */
+/* Find the copy of a shard that a rank, which does not hold the shard, receives from its own
+** machine. Return false if no holder is on this machine. d is NULL if a side is flat. O(dims) for
+** each rank of the machine. */
 static bool near_sender(const mgrid_pair *p, const mgrid_needs *d, const mgrid_coords *shard,
                         int64_t rank, int64_t *copy) {
   if (!p->machine) return false;
@@ -322,8 +324,8 @@ static bool append_receipt(mgrid_messages *list, mgrid_message m) {
 /* If a side is flat, find the tuples that overlap, axis by axis, as for other tensors. Then find the
 ** slices of each tuple from the first to the last element in common. */
 
-/* Walks the parts of `to` that need a given shard, or the shards that a given part needs: by tuple,
-** then by slice. Their copy is 0. */
+/* Walks the parts of `to` that need a given shard, or the shards that a given part needs: tuple by
+** tuple, and in each tuple slice by slice. `at.copy` is 0. */
 typedef struct overlap {
   const mgrid_pair *pair;
   bool parts;                /* walk parts of `to`, not shards */
@@ -411,7 +413,7 @@ static bool flats_send(const mgrid_pair *p, int64_t rank, const mgrid_coords *sh
   return ok;
 }
 
-/* Find the copy of a shard that is sent to a part, whose rank does not hold the shard. *copy is -1
+/* Find the copy of a shard that is sent to a part whose rank does not hold the shard. *copy is -1
 ** if no copy is left. False: no memory. */
 static bool find_sender(const mgrid_pair *p, const mgrid_coords *shard, const mgrid_coords *part,
                         int64_t *copy) {
@@ -493,8 +495,8 @@ bool mgrid_pair_sends(const mgrid_pair *p, int64_t rank, int64_t tensor, mgrid_m
   return ok;
 }
 
-/* Return the copy of a shard that is sent to a part, whose rank does not hold the shard. -1: no copy
-** is left. */
+/* Return the copy of a shard that is sent to a part whose rank does not hold the shard; -1 if no
+** copy is left. */
 static int64_t sender_of(const mgrid_needs *d, const mgrid_coords *shard, const mgrid_coords *part,
                          int64_t rank) {
   int64_t number = needs_number(d, part), copy;

@@ -15,17 +15,17 @@
 #include <string.h>
 #include <xxhash.h>
 
-/* A rank's part of a tensor before or after the move. An element's index is that in the whole
-** tensor. */
+/* A rank's part of a tensor before or after the move. The index of an element is its index in the
+** whole tensor. */
 typedef struct part {
   const mgrid_tensor *tensor;
   int64_t number; /* the tensor's index in the move */
-  /* after the move, if the type changes: bytes of an element before the move; else 0 */
+  /* of a part after the move, if the type changes: bytes of an element before the move; else 0 */
   int64_t was;
   int64_t shape[MGRID_AXES_MAX];  /* all 0: the rank holds nothing */
   int64_t stride[MGRID_AXES_MAX]; /* strides of the whole tensor, in elements */
   int64_t *index[MGRID_AXES_MAX]; /* [shape]: the part's indices on each axis */
-  int64_t first, bytes;           /* the range that a flat has of the part, or all of it */
+  int64_t first, bytes;           /* the range of the part that the rank has; without a flat, all */
   void *host, *buffer;            /* in the CPU's and in the backend's memory, maybe the same */
 } part;
 
@@ -54,8 +54,8 @@ static void element(const part *p, int64_t index, char bytes[16]) {
   }
 }
 
-/* Write the elements of the part, or check them. Return the offset of the first wrong element, or
-** -1. *wrong: its index. */
+/* Write the elements of the part, or if `check` compare them. Return the offset of the first wrong
+** element and set *wrong to its index, or return -1. */
 static int64_t part_walk(const part *p, bool check, int64_t *wrong) {
   const mgrid_tensor *t = p->tensor;
   size_t last = t->naxes - 1;
@@ -180,11 +180,12 @@ mgrid_status mgrid_move_prove(const mgrid_move *m, mgrid_backend *b,
   mgrid_status s = from && buffer ? MGRID_OK : mgrid_oom(&mine);
   if (!m && err) s = mgrid_error_pass(&mine, err);
   if (m && m->sums.missing && !s)
-    s = mgrid_fail(&mine, MGRID_REFUSED,
-                   "rank %" PRId64 " needs %" PRId64
-                   " bytes of which no copy is left: this move is "
-                   "proved without the tensors that they are of",
-                   m->rank, m->sums.missing);
+    s = mgrid_fail(
+        &mine, MGRID_REFUSED,
+        "rank %" PRId64 " needs %" PRId64
+        " bytes of which no copy is left: to prove the move, plan it without the tensors "
+        "of these bytes",
+        m->rank, m->sums.missing);
   if (m && !s) s = open_side(from, m, true, b, &mine);
   if (m && !s) s = open_side(to, m, false, b, &mine);
   for (size_t i = 0; i < 2 * n && !s; i++)

@@ -18,16 +18,16 @@
 /* ================================================================= transfers */
 
 /* THE LANES. A lane is a message to a peer or from a peer, while the move runs. Its buffer has two
-** halves, so that one chunk is packed while the other is on its way. A half has window / (2 x lanes)
-** bytes, where `lanes` is the most lanes that any rank has, which all ranks learn when they agree.
-** So both sides cut the same chunks, every lane always has a buffer, and no ranks wait for each
-** other in a cycle. With rounds, a rank has one lane in each direction at a time.
+** halves, so that one chunk is packed while the other is on its way. A half has at most 1 / (2 x
+** lanes) of the window, where `lanes` is the most lanes of any rank; all ranks learn it when they
+** agree. So both sides cut the same chunks, every lane always has a buffer, and no ranks wait for
+** each other in a cycle. With rounds, a rank has one lane in each direction at a time.
 **
-** NCCL runs the calls of a group together, so the groups of two ranks must match. There the lanes go
-** in step: chunk i of each lane is in step i, one group, on both sides. So a step waits only for the
-** same step of other ranks, and for earlier steps. */
+** NCCL runs the calls of a group together, so the groups of two ranks must match. There the lanes
+** go in step: chunk i of each lane is in step i, one group, on both sides. So a step waits only for
+** the same step of other ranks, and for earlier steps. */
 
-/* Bytes of a half: the least; the most; the most where the lanes go in step. Packed data should be
+/* Bytes of a half: the fewest; the most; the most where the lanes go in step. Packed data should be
 ** read while it is still in the fastest caches: chunks of 128 KiB took 0.6 times as long as chunks
 ** of 4 MiB (scripts/lab/costs.md). But with small chunks, NCCL's groups cost too much. */
 enum { HALF_LEAST = 64, HALF_MOST = 128 << 10, HALF_MOST_TOGETHER = 4 << 20 };
@@ -38,8 +38,8 @@ typedef struct lane {
   mgrid_chunks *ahead;  /* plans the chunk to post next; NULL: not begun, or ended */
   mgrid_chunks
       *behind; /* of a receiver: plans the chunk to unpack next; NULL: not begun, or ended */
-  /* how many chunks were posted, have finished, and were planned by `behind`. Chunk i is in half
-  ** i % 2 */
+  /* how many chunks were posted, how many have finished, and how many `behind` has planned. Chunk i
+  ** is in half i % 2 */
   uint64_t posted, finished, passed;
   bool busy[2];   /* by half: the chunk is on its way */
   bool placed[2]; /* by half: the chunk is in its place in the tensor, and not in the half */
@@ -173,7 +173,7 @@ static mgrid_outcome move_run_progress(void *ud) {
   return n ? MGRID_OK : r->ops->polled ? MGRID_BUSY : MGRID_NOT_YET;
 }
 
-/* Make the error of a move that is late. It names a rank for which this rank waits. */
+/* Make the error of a move in which nothing moved. It names a rank for which this rank waits. */
 static mgrid_status move_run_late(const running *r, double seconds, mgrid_error *err) {
   const lane *first = NULL;
   size_t n = 0;
@@ -190,7 +190,7 @@ static mgrid_status move_run_late(const running *r, double seconds, mgrid_error 
                     first && first->receives ? "has not sent all" : "has not received all", n);
 }
 
-/* Return the carrier over which ranks tell each other that they give up. NULL: none. */
+/* Return the carrier over which ranks tell each other that they give up; NULL if there is none. */
 static mgrid_backend *move_run_carrier_of(const running *r) {
   return r->ops && r->ops->carrier ? r->ops->carrier(r->backend) : NULL;
 }
@@ -431,7 +431,7 @@ static mgrid_status check(running *r, const mgrid_buffer *from, const mgrid_buff
   return s;
 }
 
-/* Describe the move, for the message if ranks differ. Return its digest. */
+/* Describe the move, for the message if moves of ranks differ. Return the digest of the move. */
 static uint64_t move_run_name_it(const mgrid_move *m, const mgrid_move_run_options *o, char *text,
                                  size_t len) {
   const mgrid_plan *from = m->pairs.from, *to = m->pairs.to;
@@ -454,8 +454,9 @@ static uint64_t move_run_name_it(const mgrid_move *m, const mgrid_move_run_optio
   return h;
 }
 
-/* Agree with all ranks that they run the same move. *lanes is the most lanes that any rank has. This
-** is one call over all ranks, the rendezvous; more only if a rank has failed or the moves differ. */
+/* Agree with all ranks that they run the same move. Set *lanes to the most lanes that any rank has.
+** This takes one call over all ranks, the rendezvous, and more calls only if a rank has failed or
+** the moves differ. */
 static mgrid_status move_run_agree(running *r, const mgrid_move_run_options *o, int64_t *lanes,
                                    mgrid_error *err) {
   char text[MGRID_TOLD] = "";

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT
 **
-** ranges.c - counts how many holders of a shard have a number (move.h) below a given one. The
-** holders have a range of coordinates in each dim of `from`; the ranks with such numbers are unions
-** of sets with a range of coordinates in each dim of `to`. The ranks with coordinates in one range
+** ranges.c - counts how many holders of a shard have a number (move.h) below a given number. The
+** holders have a range of coordinates in each dim of `from`; the ranks with numbers below the given
+** one are a union of sets with a range of coordinates in each dim of `to`. The ranks in one range
 ** are runs that repeat with a period. The ranks in all ranges repeat with the least common multiple
 ** of the periods: count one such stretch and multiply. Within a stretch go through the runs of the
-** range with the longest period, and in each of them through the runs of the next range.
+** range with the longest period, and in each run through the runs of the next range.
 */
 #include "tensors/move.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Count by ranges unless this takes so many steps more than a list of the holders has entries. */
+/* Count by ranges if this takes fewer steps than a list of the holders has entries, plus STEPS. */
 enum { STEPS = 64 };
 
 static int64_t period(const mgrid_range *c) { return c->stride * c->size; }
@@ -64,8 +64,8 @@ typedef struct view {
   mgrid_range range[MGRID_RANGES_MAX];
 } view;
 
-/* Set *dim to the dims of axis i of `to`, outermost first, and return how many they are. The index
-** after the last axis stands for the copies. */
+/* Set *dim to the dims of axis i of `to`, outermost first, and return their number. The index after
+** the last axis stands for the copies. */
 static size_t dims_of(const mgrid_tensor *t, size_t i, const uint8_t **dim) {
   *dim = i < t->naxes ? t->axis[i].dim : t->free_dim;
   return i < t->naxes ? t->axis[i].ndims : t->nfree;
@@ -82,9 +82,9 @@ static digits digits_of(const mgrid_tensor *t, size_t i, uint8_t dim) {
   return i < t->naxes ? (digits){ t->grid->axis[dim].size / share, share } : (digits){ share, 1 };
 }
 
-/* Limit the digit of a dim to low .. high - 1. A dim may have a digit of the piece and one of the
-** copy. That of the piece was limited first, to a block of coordinates; that of the copy chooses
-** within this block. Dims of size 1 have no range. */
+/* Limit the digit of a dim to low .. high - 1. A dim may have a digit of the piece and a digit of
+** the copy. The digit of the piece was limited before, to consecutive coordinates; the digit of the
+** copy chooses among these coordinates. Dims of size 1 have no range. */
 static void ranges_narrow(view *v, size_t i, uint8_t dim, int64_t low, int64_t high) {
   const mgrid_pair *p = v->needs->pair;
   if (p->to->grid->axis[dim].size == 1) return;
@@ -97,15 +97,15 @@ static void ranges_narrow(view *v, size_t i, uint8_t dim, int64_t low, int64_t h
 
 static int64_t all_from(view *v, size_t i);
 
-/* Count the ranks in the ranges of v whose piece of axis i is x .. y - 1. The digits of the dims
-** before dim k are limited already in v; the dims from k on number pieces 0 .. `pieces` - 1. */
+/* Count the ranks in the ranges of v whose piece of axis i is x .. y - 1. In v the digits of the
+** dims before dim k are limited already; the dims from k on number pieces 0 .. `pieces` - 1. */
 static int64_t ranges_between(view *v, size_t i, size_t k, int64_t pieces, int64_t x, int64_t y) {
   const uint8_t *dim;
   if (x >= y) return 0;
   if (y - x == pieces) return all_from(v, i + 1);
   dims_of(v->needs->pair->to, i, &dim);
   int64_t size = digits_of(v->needs->pair->to, i, dim[k]).size, inner = pieces / size, sum = 0;
-  while (x < y) { /* up to the next whole digit; whole digits; the rest */
+  while (x < y) { /* first up to the next whole digit, then whole digits, then the rest */
     int64_t digit = x / inner, first = x % inner, n = first || y - x < inner ? 1 : (y - x) / inner;
     int64_t last = mgrid_min(y - digit * inner, n == 1 ? inner : n * inner);
     ranges_narrow(v, i, dim[k], digit, digit + n);

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT
 **
-** relabel.c - mgrid_relabel: gives the new sets of elements to pieces so that the greatest weight
-** stays where it is. Here the pieces are the names of the sets.
+** relabel.c - mgrid_relabel: decides which piece gets which new set of elements, so that elements
+** of the greatest total weight stay in their piece. In this file a piece is called the name of its
+** set.
 */
 
 /* THE HUNGARIAN METHOD. The cost of a set under a name is minus the weight of the elements that the
 ** set has in common with the old piece of this name. The sets get names one after the other, each
-** along the shortest path of swaps. Sets and names have prices, under which no name is better for a
-** set than its own. Empty sets take the names that are left. This takes O(sets) steps of O(sets x
-** pieces). The costs of one set at a time are computed from lists, so the memory is O(elements +
-** pieces).
+** along the shortest path of swaps. Sets and names have prices, under which no other name is better
+** for a set than the name that it has. Empty sets get the remaining names. This takes O(sets) steps
+** of O(sets x pieces). The costs of one set at a time are computed from lists, so the memory is
+** O(elements + pieces).
 */
 
 #include "base/base.h"
@@ -27,7 +28,8 @@ typedef struct matching {
   int64_t *begin, *member;    /* [pieces + 1], [n]: the elements of each set */
   int64_t *row;               /* [pieces]: the costs of a set, by name */
   int64_t *set_price, *price; /* [pieces]: of sets, of names */
-  /* [pieces + 1], by name: the least cost to extend a searched path by it; the name before it */
+  /* [pieces + 1], by name: the least cost to extend a searched path by the name; the name before it
+  ** on that path */
   int64_t *slack, *before;
   int64_t *taken; /* [pieces + 1]: the set that has each name, or -1 */
   bool *seen;     /* [pieces + 1], by name: it is on a searched path */

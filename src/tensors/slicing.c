@@ -2,8 +2,8 @@
 **
 ** slicing.c - how an axis is cut into pieces; where each piece starts and ends; which pieces of two
 ** slicings overlap. A run is a range of consecutive indices of the axis; a piece has one or more
-** runs. A part, in this file, is an array side by side with others on the axis, which is cut by
-** itself, as q in a fused qkv. Answers come from divisions and loops over runs, not over elements.
+** runs. In this file, a part is one of several arrays side by side on the axis, each cut by itself,
+** as q in a fused qkv. Divisions and loops over runs answer the questions, not loops over elements.
 */
 #include "tensors/tensor.h"
 
@@ -103,10 +103,10 @@ static bool slicing_begins(const mgrid_slicing *s, int64_t unit) {
   return unit == 0 || s->owners[unit] != s->owners[unit - 1];
 }
 
-/* Find the runs of each piece, in one list, piece by piece. Count them first: the loops set
-** first[k + 1] to the index of the first run of piece k. Then write each run of piece k at index
-** first[k + 1], and add 1 to it. At the end first[k + 1] is the index after the last run of piece k,
-** where piece k + 1 begins. */
+/* Find the runs of each piece, in one list, piece by piece. Count them first: the loops set first[k
+** + 1] to the index of the first run of piece k. Then write each run of piece k at index first[k +
+** 1], and add 1 to first[k + 1]. At the end first[k + 1] is the index after the last run of piece
+** k, where piece k + 1 begins. */
 static mgrid_status set_runs(mgrid_slicing *s, mgrid_error *err) {
   int64_t units = s->length / s->unit;
   /* pieces + 1 numbers, and one more for counting */
@@ -193,8 +193,8 @@ static mgrid_status check_unit(const mgrid_slicing *s, mgrid_error *err) {
   return MGRID_OK;
 }
 
-/* Return how many neighbouring pieces get the same unit of a part; 0 if not all units would have
-** equally many copies. */
+/* Return how many neighbouring pieces get the same unit of a part; 0 if the units would have
+** different numbers of copies. */
 static int64_t copies_of(const mgrid_slicing *s, size_t part) {
   int64_t units = mgrid_slicing_units(s, part);
   return units >= s->pieces ? 1 : s->pieces % units ? 0 : s->pieces / units;
@@ -253,7 +253,7 @@ static mgrid_status set_copies(mgrid_slicing *s, const mgrid_grid *g, mgrid_erro
   return status;
 }
 
-/* Return whether each piece is one run, and only the last ones are empty. */
+/* Return whether each piece is one run, and only the last pieces may be empty. */
 static bool slicing_is_plain(const mgrid_slicing *s) {
   if (s->pieces == 1) return true;
   if (s->nparts > 1 || s->cutting == MGRID_CUT_CYCLIC || s->owners) return false;
@@ -448,9 +448,9 @@ static int64_t piece_in(const mgrid_slicing *s, int64_t n, int64_t x) {
   return piece;
 }
 
-/* Return the first block of a piece of a cyclic axis. The piece has every `pieces`-th block from
-** there on. The first dim deals the blocks to its coordinates in turn; the next dim deals the blocks
-** of each of these coordinates, and so on. */
+/* Return the first block of a piece of a cyclic axis. From this block on, the piece has every
+** `pieces`-th block. The first dim deals the blocks to its coordinates in turn; the next dim deals
+** the blocks of each of these coordinates, and so on. */
 static int64_t first_block(const mgrid_slicing *s, int64_t piece) {
   int64_t below = s->pieces, before = 1, block = 0;
   for (size_t i = 0; i < s->ndims; i++) {

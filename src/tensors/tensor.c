@@ -124,7 +124,8 @@ static mgrid_status set_some(mgrid_tensor *t, size_t d, int64_t *coord, mgrid_er
   return MGRID_OK;
 }
 
-/* Return the index of a coordinate among those of its dim that hold parts; -1: it holds none. */
+/* Return the index of a coordinate among the coordinates of dim d that hold parts; -1 if it holds
+** none. */
 static int64_t tensor_place_of(const mgrid_tensor *t, size_t d, int64_t coord) {
   if (!t->some[d]) return coord;
   int64_t low = 0, high = t->count[d];

@@ -5,7 +5,8 @@
 */
 
 /* HOW A TENSOR IS CUT. Each axis is cut into pieces by its own dims, independently of the other
-** axes. A part of the tensor has one piece of each axis; the numbers of these pieces are its tuple.
+** axes. A part of the tensor has one piece of each axis; the numbers of these pieces are the part's
+** tuple.
 ** The elements of the part are all combinations of the indices in its pieces. A rank's tuple follows
 ** from its coordinates. Dims that cut no axis number the copies of a part. If a dim has more
 ** coordinates than pieces, `share` neighbouring coordinates have the same piece: coordinate / share
@@ -44,12 +45,13 @@ typedef struct mgrid_slicing {
   int64_t *bounds; /* [pieces + 1], or NULL */
   int32_t *owners; /* [length / unit]: the piece of each unit; or NULL */
   int64_t *first;  /* with owners, [pieces + 1]: where the runs of each piece start in `runs` */
-  mgrid_run *runs; /* with owners: the runs of piece 0, ascending; of piece 1; ... */
+  mgrid_run *runs; /* with owners: the runs of piece 0, ascending, then those of piece 1, ... */
   bool plain;      /* each piece is one run, and only the last ones may be empty */
 } mgrid_slicing;
 
-/* Check an axis whose name, length, dims and sizes are set, and complete it from `given`. With
-** copies, divide the sizes by their number. After an error the caller frees the axis. */
+/* Check an axis whose name, length, dims and sizes are set, and complete it from `given`. If pieces
+** have copies, divide the sizes by the number of copies. After an error the caller frees the
+** axis. */
 mgrid_status mgrid_slicing_init(mgrid_slicing *s, const mgrid_grid *g,
                                 const mgrid_tensor_axis *given, mgrid_error *err);
 void mgrid_slicing_free(mgrid_slicing *s);
@@ -59,7 +61,8 @@ void mgrid_slicing_json(const mgrid_slicing *s, const mgrid_grid *g, mgrid_text 
 /* Append the dims that cut the axis: "tp 3", or "dp 2 x tp 3 = 6". */
 void mgrid_slicing_dims(const mgrid_slicing *s, const mgrid_grid *g, mgrid_text *t);
 
-/* Return whether the pieces are listed. Otherwise none is larger than piece 0. */
+/* Return whether the pieces are listed (bounds, owners). Otherwise no piece is larger than piece
+** 0. */
 static inline bool mgrid_slicing_listed(const mgrid_slicing *s) { return s->bounds || s->owners; }
 /* Return how many blocks n elements of a cyclic axis have. The last block may be shorter. */
 static inline int64_t mgrid_slicing_blocks(const mgrid_slicing *s, int64_t n) {
@@ -79,7 +82,7 @@ typedef struct mgrid_walk {
   const mgrid_slicing *s;
   int64_t piece;
   size_t part; /* the next part to walk */
-  /* the next block of that part of a cyclic axis, or with owners the next run; -1: the first */
+  /* of a cyclic axis the next block of `part`; with owners the next run; -1: the piece's first */
   int64_t block;
   mgrid_run next; /* the run to return next; length 0: none */
 } mgrid_walk;
@@ -92,15 +95,16 @@ int64_t mgrid_piece_in_part(const mgrid_slicing *s, size_t part, int64_t piece);
 ** length. O(runs). */
 int64_t mgrid_pieces_common(const mgrid_slicing *a, int64_t p, const mgrid_slicing *b, int64_t q);
 
-/* n pieces of a slicing: those that share elements with a piece of another slicing, ascending. */
+/* The n pieces of a slicing that share elements with a piece of another slicing, ascending. */
 typedef struct mgrid_overlaps {
   int64_t n;
   int64_t low;   /* the pieces are low, low + 1, ..., unless they are listed */
   int64_t *list; /* [n], or NULL */
-  int64_t *room; /* memory for the list; whoever owns the struct frees it */
+  int64_t *room; /* memory for the list; the owner of the struct frees it */
 } mgrid_overlaps;
 /* Find the pieces of `b` that share elements with piece p of `a`. O(dims) for plain slicings, else
-** O(runs + pieces). False: no memory. *m is zero at the first call, and may be used again. */
+** O(runs + pieces), and with owners O(units). False: no memory. *m is zero at the first call, and
+** may be used again. */
 bool mgrid_overlaps_find(mgrid_overlaps *m, const mgrid_slicing *a, int64_t p,
                          const mgrid_slicing *b);
 static inline int64_t mgrid_overlaps_at(const mgrid_overlaps *m, int64_t i) {
@@ -152,7 +156,7 @@ mgrid_tensor *mgrid_tensor_at_some(const mgrid_grid *over, const char *type, siz
                                    const mgrid_tensor_axis *axes, const mgrid_some *some,
                                    mgrid_error *err);
 
-/* Find what a rank has. False: nothing. */
+/* Find the part that a rank has. Return false if the rank has none. */
 bool mgrid_tensor_coords(const mgrid_tensor *t, int64_t rank, mgrid_coords *at);
 int64_t mgrid_tensor_rank(const mgrid_tensor *t, const mgrid_coords *at);
 /* Return how many bytes of memory the tensor holds, without its grid and family. */
@@ -170,9 +174,9 @@ void mgrid_tensor_text(const mgrid_tensor *t, mgrid_text *text);
 ** flats do not count. O(dims), for lists O(pieces). */
 int64_t mgrid_tensor_hollow(const mgrid_tensor *t);
 /* Return whether ranks have an empty piece of an axis, or of one of the arrays side by side on it.
-** If so, append the tensor's name (unless it is NULL), how the axis is cut, these ranks, and the
-** nearest size with which no rank has an empty piece. The cost is that of mgrid_tensor_hollow; to
-** name the ranks, the first 2^16 are checked, too. */
+** If so, append `name` (the tensor's, or NULL), how the axis is cut, these ranks, and if it is
+** known the nearest size with which no rank has an empty piece. The cost is that of
+** mgrid_tensor_hollow, and to name the ranks that of checking the first 2^16 ranks. */
 bool mgrid_axis_hollow(const mgrid_tensor *t, size_t axis, const char *name, mgrid_text *out);
 
 /* ------------------------------------------------------------------ flat.c */
@@ -186,8 +190,8 @@ struct mgrid_flat {
   int64_t slices;              /* how many slices these dims make */
   int64_t pad;                 /* a slice has a multiple of so many elements */
   bool even;                   /* all parts of a member have the same size */
-  int64_t each, *start;        /* if even: elements of a slice; [n]: where the members start */
-  uint64_t rule;               /* digest of the members and of how the flat is cut */
+  int64_t each, *start; /* if even: elements of a slice; [n]: where each member's part starts */
+  uint64_t rule;        /* digest of the members and of how the flat is cut */
 };
 
 void mgrid_flat_free(mgrid_flat *f); /* remove an owner */
@@ -199,8 +203,8 @@ void mgrid_tensor_put(const mgrid_tensor *x, mgrid_text *t);
 void mgrid_flat_json(const mgrid_flat *f, mgrid_text *t);
 /* Make the flat tensor of member i. */
 mgrid_tensor *mgrid_flat_member(mgrid_flat *f, size_t i, mgrid_error *err);
-/* Return where the tensor starts in the concatenated parts of a rank. *each: elements of a slice.
-** O(1); O(members x dims) if parts are uneven. */
+/* Return where the tensor's part starts in the concatenated parts of a rank. Set *each to the
+** elements of a slice. O(1); O(members x dims) if parts are uneven. */
 int64_t mgrid_flat_start(const mgrid_tensor *t, const mgrid_coords *at, int64_t *each);
 /* Return how many elements the largest range of a part has. If uneven parts have more than 4096
 ** tuples, return an upper bound. */

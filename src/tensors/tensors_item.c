@@ -13,8 +13,8 @@
 /* =============================================================== empty parts */
 
 /* Cuts that leave ranks without any element of a tensor, as with 4 heads over 8 ranks. Empty pieces
-** are counted by division, for any world. Ranks are checked one by one only to name the first that
-** have such a piece. */
+** are counted by division, for any world. Ranks are checked one by one only to name the first ranks
+** that have an empty piece. */
 
 /* most ranks or pieces that are checked one by one; most ranges of ranks that are named */
 enum { LOOKED_AT = 1 << 16, RANGES = 4 };
@@ -80,8 +80,8 @@ static int64_t tensors_item_nearest(const mgrid_slicing *s, int64_t now) {
   return now;
 }
 
-/* Append "ranks 4..7, 12..15": the n ranks whose piece has no element of the part, or the first of
-** them. */
+/* Append "ranks 4..7, 12..15": the n ranks whose piece has no element of the part, or if there are
+** many the first ones. */
 static void tensors_item_add_ranks(const mgrid_tensor *t, size_t axis, size_t part, int64_t n,
                                    mgrid_text *out) {
   const mgrid_slicing *s = &t->axis[axis];
@@ -179,7 +179,7 @@ static void put_runs(mgrid_json *w, const mgrid_tensor *t, int64_t rank) {
   mgrid_json_close(w, "]");
 }
 
-/* If ranks have an empty part, write how many, and a note for each axis with empty pieces. */
+/* If ranks have an empty part, write how many ranks, and a note for each axis with empty pieces. */
 static void put_hollow(mgrid_json *w, const mgrid_tensor *t) {
   mgrid_text note = { 0 };
   size_t n = 0;
@@ -248,8 +248,8 @@ static void tensors_item_json(const void *x, int64_t rank, mgrid_json *w) {
 
 /* ===================================================== rules of a saved plan */
 
-/* The rule of a flat's first tensor has all members of the flat. The rule of the next one names the
-** tensor before it. */
+/* The rule of a flat's first tensor has all members of the flat. The rule of each other tensor of
+** the flat names the tensor before it. */
 
 /* ---------------------------------------------------------------------- write */
 
@@ -284,7 +284,7 @@ typedef struct reading {
   mgrid_some some[MGRID_DIMS_MAX];
 } reading;
 
-/* Append the dims of a list to *n dims. Return where the new ones start. */
+/* Append the dims of a list to *n dims. Return the address of the first dim that was appended. */
 static const char *const *tensors_item_read_dims(const mgrid_field *s, const char **dims,
                                                  size_t *n) {
   const mgrid_field by = mgrid_field_of(s, "by");
@@ -410,7 +410,7 @@ static mgrid_tensor *read_members(const mgrid_field *s, const mgrid_field *membe
   return t;
 }
 
-/* Return a member of the flat of a tensor that the topology already has. */
+/* Return a member of a flat. `s` names an earlier tensor of the topology that is of this flat. */
 static mgrid_tensor *next_member(const mgrid_field *s, const mgrid_field *member,
                                  const mgrid_topology *t) {
   const char *name = mgrid_field_text(s);

@@ -153,8 +153,10 @@ static void test_refusals(void **unused) {
   for (int i = 0; i < 4; i++) {
     mgrid_machine_model *m = mgrid_machine_parse(none[i], &err);
     assert_int_equal(mgrid_assign(m, j.plan, NULL, &a, &err), MGRID_REFUSED);
-    assert_string_equal(err.message,
-                        "nodes are assigned where several of one size lie below several domains");
+    assert_string_equal(
+        err.message,
+        "no nodes to assign: they must have one size and lie in several domains, and the "
+        "ranks must need several of them");
     mgrid_error_clear(&err);
     mgrid_machine_free(m);
   }

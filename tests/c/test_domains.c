@@ -368,11 +368,11 @@ static void test_refusals(void **unused) {
       "node:0 gpu:8", MGRID_BAD_VALUE,
       "machine 'node:0 gpu:8': character 6: a number from 1 to 2147483647 expected, not '0 gpu:8'");
   refuses("node:4 gpu:8[400]", MGRID_BAD_VALUE,
-          "machine 'node:4 gpu:8[400]': character 17: a unit behind the number, as 400GB/s, "
+          "machine 'node:4 gpu:8[400]': character 17: a unit after the number, as 400GB/s, "
           "400Gb/s, 3us or 900ns, "
           "expected, not ']'");
   refuses("node:4 gpu:8[400 parsecs]", MGRID_BAD_VALUE,
-          "machine 'node:4 gpu:8[400 parsecs]': character 18: a unit behind the number, as "
+          "machine 'node:4 gpu:8[400 parsecs]': character 18: a unit after the number, as "
           "400GB/s, 400Gb/s, 3us or "
           "900ns, expected, not 'parsecs]'");
   refuses("node:4 gpu:8[fast]", MGRID_BAD_VALUE,
@@ -399,8 +399,8 @@ static void test_refusals(void **unused) {
           "before 'node'");
   refuses("node:* gpu:8 plane = node", MGRID_REFUSED,
           "machine 'node:* gpu:8 plane = node': plane = node: 'node' has as many domains as the "
-          "ranks need; a level "
-          "with a number would do");
+          "ranks need; give it a "
+          "number");
   refuses("node:2 gpu:2 ranks = 0,1,4", MGRID_OUT_OF_RANGE,
           "machine 'node:2 gpu:2 ranks = 0,1,4': rank 2 runs at place 4; places are 0 to 3");
   refuses("node:2 gpu:2 ranks = 0,1,0", MGRID_DUPLICATE,

@@ -84,7 +84,7 @@ describe("habits of command lines:", function()
     { "plan examples --world 8", "; examples is a folder, a recipe is a file", 1 },
     { "plan tests/golden/accelerate.json", "this is not a saved plan, which moongrid plan RECIPE --world N --rules writes", 1 },
     { "machine tests/golden/accelerate.json", "JSON of a machine has levels", 1 }, { "machine R", "a host of a list expected, as 'n0 slots=8', not '--'", 1 },
-    { "machine 'node:4, gpu:8'", "a number behind ',' expected, not ' gpu:8'" },
+    { "machine 'node:4, gpu:8'", "a number after ',' expected, not ' gpu:8'" },
     { "machine node=4", "character 6: a name of at most 31 letters, digits and _, as in node:4[400GB/s], expected" },
     { "machine 'dgx-h100 nodes=4'", "character 16: " }, { "machine dgx-h100:4", "nearest is 'dgx-h100' (" },
     { "init R", "init takes a folder, and R is a file" }, { "calibrate", "calibrate needs measured steps" },

@@ -50,24 +50,24 @@ describe("a machine", function()
 
   it("refuses a law with the first group, how many break it, and what would do", function()
     refuses("--world 32 which=within order=dp-tp", 1, "r.lua:8: within(a, machine.node): 4 of 4 groups of the family "
-      .. "cross: the first is group 0: its rank 0 is in node 0 and rank 8 in node 1; its members are 4 apart: another "
-      .. "order of dims, in which its own comes first, would do")
+      .. "cross: the first is group 0: its rank 0 is in node 0 and rank 8 in node 1; its members are 4 apart: put "
+      .. "its dims first in the order of the grid")
     refuses("--world 32 which=within tp=16", 1, "r.lua:8: within(a, machine.node): 2 of 2 groups of the family cross: the "
-      .. "first is group 0: its rank 0 is in node 0 and rank 8 in node 1; the largest node has 8 places, so groups of at "
-      .. "most 8 would do")
+      .. "first is group 0: its rank 0 is in node 0 and rank 8 in node 1; the largest node has 8 places, so use groups of at "
+      .. "most 8")
     refuses("--world 30 which=within tp=6", 1, "r.lua:8: within(a, machine.node): 2 of 5 groups of the family cross: the "
       .. "first is group 1: its rank 6 is in node 0 and rank 8 in node 1; groups of 6 do not divide the 8 places of a "
-      .. "node: groups of 4 or 8 would do, or to leave 2 places of each idle")
+      .. "node: use groups of 4 or 8, or leave 2 places of each idle")
     refuses("--world 30 which=aligned tp=6", 1, "r.lua:9: aligned(a, machine.rail): 6 of 6 groups of the family are not "
       .. "aligned: the first is group 0: its rank 0 in node 0 is on rail 0, and its rank 12 in node 1 is on rail 4; "
-      .. "members whose ranks differ by whole nodes would do: sizes before them in the order whose product is a multiple "
-      .. "of the places of a node")
+      .. "its members must be whole nodes apart: the sizes of the dims before its own must multiply to a multiple of the "
+      .. "places of a node")
     refuses("--world 32 which=spread tp=4", 1, "r.lua:10: spread(a, machine.node): 4 of 4 groups of the family are not "
-      .. "spread: the first is group 0: its ranks 0 and 4 are both in node 0; there are 4 nodes, so groups of at most 4 "
-      .. "would do")
+      .. "spread: the first is group 0: its ranks 0 and 4 are both in node 0; there are 4 nodes, so use groups of at "
+      .. "most 4")
     refuses("--world 16 which=spread tp=2", 1, "r.lua:10: spread(a, machine.node): 2 of 2 groups of the family are not "
-      .. "spread: the first is group 0: its ranks 0 and 2 are both in node 0; there are 4 nodes, so groups of at most 4 "
-      .. "would do")
+      .. "spread: the first is group 0: its ranks 0 and 2 are both in node 0; there are 4 nodes, so use groups of at "
+      .. "most 4")
   end)
 
   it("is part of the digest if the recipe reads it, and only then", function()

@@ -136,7 +136,7 @@ nccl           inside one NVLink domain, a node, where NVLink SHARP can reduce:
       .. "pp_dp, world_group)")
     refuses("picotron --world 8 --machine 4 --traffic tp", 1, "traffic is written as 'tp = 2 GiB all_reduce x 96; dp = "
       .. "...', not 'tp'")
-    refuses("picotron --world 8 --machine 4 --traffic 'tp = 2 all_reduce'", 1, "traffic of tp, '2 all_reduce': a unit behind "
+    refuses("picotron --world 8 --machine 4 --traffic 'tp = 2 all_reduce'", 1, "traffic of tp, '2 all_reduce': a unit after "
       .. "the number, as GiB or GB, expected, not 'all_reduce'")
     refuses("picotron --world 8 --machine 4 --traffic 'tp = 2 GB al_reduce'", 1, "traffic of tp, '2 GB al_reduce': unknown "
       .. "collective 'al_reduce'; nearest is 'all_reduce' (all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, "

@@ -104,6 +104,8 @@ M.json = {
     .. ' {"name": "gpu", "counts": [3, 4]}], "crossings": [{"name": "rail", "of": "gpu"}], "ranks": [6, 5, 0'
     .. ']}',
     "", "node:2[400GB/s] gpu:3,4 rail = gpu ranks = 6,5,0" },
+  { '{"levels": [{"name": "node", "counts": [2]}, {"name": "gpu", "counts": [4]}], "crossings": [{"name": "rail", "of": "gpu"}]}',
+    "rail[50GB/s] node[400GB/s]", "node:2[400GB/s] gpu:4 rail = gpu[50GB/s]" },
   { '{"levels": [{"name": "node"}]}', "", "f: levels[0].counts: a list of integers from 0 expected" },
   { '{"levels": [{"name": "node", "counts": [2], "domains": ["a"]}]}',
     "", "f: levels[0].domains: 2 names expected, as many as the level has domains, not 1" },

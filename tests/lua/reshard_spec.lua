@@ -319,7 +319,7 @@ describe("moongrid reshard", function()
         .. '"b":{"dtype":"U8","shape":[4],"data_offsets":[4,8]}}', "12345678"), "FILE: tensors 'a' and 'b' overlap")
       bad("hole", file_of({ a = other { data_offsets = { 2, 7 } } }, "1234567"),
         "FILE: nothing says what bytes 0 to 2 of the data are")
-      bad("more", file_of({ a = one }, data .. "6"), "FILE: 1 bytes stand behind the last tensor")
+      bad("more", file_of({ a = one }, data .. "6"), "FILE: 1 bytes follow the last tensor")
     end)
 
     it("what recipe and checkpoint do not both have", function()
@@ -355,7 +355,7 @@ end }]])
         { "4 tp=4 cut=parts", "part 1 of axis 'head' has 2 elements for tp 4, so ranks 2..3 (2 of 4) have nothing of it; nearest: tp 2" },
       } do
         local out, err, code = run(line:format(from, layout, at "heads", case[1]))
-        assert.same({ "", ("moongrid: %s: tensor 'k': %s; --empty writes it so\n"):format(layout, case[2]), 1 }, { out, err, code })
+        assert.same({ "", ("moongrid: %s: tensor 'k': %s; --empty allows this\n"):format(layout, case[2]), 1 }, { out, err, code })
         assert.is_nil((io.open(at "heads")))
         local note = ("moongrid: note: tensor 'k': %s\n"):format(case[2])
         err, code = select(2, run(line:format(from, layout, at "heads", case[1]) .. " --empty"))
@@ -382,7 +382,7 @@ end }]])
       end
       wrong(write("wrong.json", "{"), "FILE: line 1: string or '}' expected near end of file; an index, or a file *.safetensors, is expected")
       wrong(write("wrong.json", "{}"), "FILE has no weight_map: it is not an index of safetensors files")
-      index({ bias = "../a.safetensors" }, "the index names a file '../a.safetensors', which is none beside it")
+      index({ bias = "../a.safetensors" }, "the index names '../a.safetensors', which is not the name of a file beside it")
       index({ bias = 1 }, "the index on tensor 'bias': the name of a file is wanted")
       index({ bias = "b.safetensors" }, at "b.safetensors" .. " has no tensor 'bias', which the index says")
       index({ bias = "c.safetensors" }, at "c.safetensors" .. " is missing; the index names it")

@@ -212,7 +212,7 @@ describe("rules between names", function()
     ["a b c"] = "1: NAMES -> NAMES, or a pattern of names and a tensor of the recipe, are expected",
     ["a b -> c"] = "1: names on a side are separated by ' + '",
     ["a + -> c"] = "1: names on a side are separated by ' + '",
-    ["a + b -> c + d"] = "1: both sides have several names; one side has one",
+    ["a + b -> c + d"] = "1: both sides have several names, but one side must have one",
     ["a.%1 -> b"] = "1: %1 in '%1' is not a capture; the rule has 0 before it",
     ["a.(%d) -> b"] = "1: '(%d)': captures are (%d+), (%a+), (%w+) and (.+)",
     ["a.(%d+) -> b"] = "1: each name must have all captures of the rule",
@@ -231,7 +231,7 @@ describe("rules between names", function()
     ["a -> b axis 9"] = "1: axis 9; axes are 0 to 7",
     ["a -> b axis x"] = "1: axis x; axes are 0 to 7",
     ["a -> b transposed twice"] = "1: 'twice' after the names; 'by N [or N]', 'axis N' and 'transposed' may be there",
-    ["a + b -> -"] = "1: one name and nothing else is before and after '-> -'",
+    ["a + b -> -"] = "1: a line that ends with '-> -' has one name before it",
     ["m.norm -> norm\nm.layers.(%d+).q.weight + m.layers.%1.x -> l%1_qkv"] = "2: the checkpoint has no tensor 'm.layers.0.x', which 'l0_qkv' is made of",
     ["m.norm -> norm\nm.layers.(%d+).q.weight + m.layers.%1.k.weight -> l%1_qkv"] =
       "2: 'm.layers.0.q.weight' f32 8 x 3 + 'm.layers.0.k.weight' f32 4 x 3 are not 'l0_qkv' f32 16 x 3",

@@ -141,7 +141,7 @@ describe("what a plan sends on a machine", function()
       ["unknown level of the machine 'nod'; nearest is 'node' (node, gpu)"] = { "leaving", plan, "nod", "tp = 1 GB send" },
       ["traffic is written as 'tp = 2 GiB all_reduce x 96; dp = ...', not 'tp'"] = { "cost", plan, "tp" },
       ["a world of 64 ranks does not fit the machine, which has 32 places"] = { "cost", mg.load("picotron"):plan(64) },
-      ["nodes are assigned where several of one size lie below several domains"] = { "assign", plan },
+      ["no nodes to assign: they must have one size and lie in several domains, and the ranks must need several of them"] = { "assign", plan },
       ["the machine has no rank 32"] = { "seat", 32 },
     } do
       local done, why = pcall(machine[call[1]], machine, table.unpack(call, 2))

@@ -53,8 +53,9 @@ static int checkpoint_tostring(lua_State *L) {
 
 static void free_resharding(void *box) { reshard_end(*(resharding **)box); }
 
-/* Return the string in a field of the options at 4, or NULL. The list at `kept` keeps it alive,
-** because the caller's table may change. Zero bytes are refused if `length` is NULL. */
+/* Return the string in a field of the options at 4, or NULL if there is none. The list at `kept`
+** keeps the string alive, because the caller's table may change. If `length` is NULL, refuse zero
+** bytes. */
 static const char *checkpoint_text_of(lua_State *L, const char *name, size_t *length, int kept) {
   if (lua_getfield(L, 4, name) == LUA_TNIL) return NULL;
   if (lua_type(L, -1) != LUA_TSTRING || (!length && !mgrid_lua_is_whole(L, -1)))

@@ -54,7 +54,7 @@ static bool collect_find(void *library, const char *name, void *to) {
 }
 
 /* Describe the GPU of this rank: the GPU in CUDA_VISIBLE_DEVICES if that is one number, else the
-** GPU with the rank's index on the node. Without NVML nothing is described. */
+** GPU whose number is `index`, the rank's index on its node. Without NVML describe nothing. */
 static void describe_gpu(seat *s, int64_t index) {
   void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL), *device = NULL;
   nvml n = { 0 };

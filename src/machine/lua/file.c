@@ -315,8 +315,7 @@ typedef struct parsing {
   int depth;
 } parsing;
 
-/* Return the number of the line that is being parsed. expat 2.9 has a function of its own for
-** this. */
+/* Return the number of the line that is being parsed. expat 2.9 has another function for this. */
 static lua_Integer xml_line(const parsing *p) {
 #if XML_MAJOR_VERSION > 2 || XML_MINOR_VERSION >= 9
   return (lua_Integer)XML_GetCurrentLineNumber64(p->parser);
@@ -425,9 +424,9 @@ static int file_xml(lua_State *L) {
 /* Make a machine from a table. Readers return such a table, and machine_item.c writes it as JSON:
 **   { levels = { { name, counts = { 2, 3 }, bandwidth, latency, domains = { "n0", false } }, ... },
 **     crossings = { { name, of, share, in, bandwidth, latency }, ... }, ranks = { 8, 9 } }
-** A reader may add more fields. hosts: the domains of level number `node`, in the order of ranks,
-** if ranks do not fill the places in order. notes: lines. nccl: the file is a topology that NCCL
-** can read, too. lua/machine/machine_json.lua checks tables that come from files. */
+** A reader may add more fields. hosts: a list of domains of the level with the number `node`, whose
+** places the ranks fill in this order. notes: a list of lines. nccl: whether the file is a topology
+** that NCCL can read, too. lua/machine/machine_json.lua checks tables that come from files. */
 
 typedef struct making {
   lua_State *L;
@@ -501,8 +500,8 @@ static void file_each(making *k, int table, const char *list, void (*add)(making
   lua_settop(k->L, table);
 }
 
-/* Set the places of the ranks: those in the list `ranks`, or those of the hosts in the list
-** `hosts`. */
+/* Set the places of the ranks: the places in the list `ranks`, or all places of the domains in the
+** list `hosts`. */
 static void file_add_ranks(making *k, int table) {
   size_t n = 0;
   int64_t node = -1, places = 0, r = 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
-** machine_words.c - `machine` in recipes (machine.node), the laws within, aligned and spread about
-** these families, and the methods of Machine. `machine` is one object for all plans of a Lua state;
-** it stands for the machine of the plan that is being made. mgrid_lua_machine_begin puts that
-** Machine into the registry, mgrid_lua_machine_end removes it. The call machine("node:4 gpu:8")
-** makes another Machine.
+** machine_words.c - `machine` in recipes, whose fields (machine.node) are families; the laws
+** within, aligned and spread about these families; and the methods of Machine. `machine` is one
+** object for all plans of a Lua state; it stands for the machine of the plan that is being made.
+** mgrid_lua_machine_begin puts that Machine into the registry, mgrid_lua_machine_end removes it.
+** The call machine("node:4 gpu:8") makes another Machine.
 */
 #include "machine/lua/machine_words.h"
 #include "machine/readers.h"
@@ -37,7 +37,7 @@ static void set_known(lua_State *L, const char *key, int64_t value) {
 /* Return the rank that is argument 2. */
 static int64_t check_rank(lua_State *L, const mgrid_machine_model *m) {
   int64_t rank = mgrid_lua_check_integer(L, 2);
-  int64_t most = m->at ? m->nranks : m->places; /* 0: the machine has as many as are needed */
+  int64_t most = m->at ? m->nranks : m->places; /* 0: the machine has any number of places */
   if (rank < 0 || (most && rank >= most))
     mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "the machine has no rank %" PRId64, rank);
   return rank;
@@ -78,7 +78,7 @@ static int seat(lua_State *L) {
   return 4;
 }
 
-/* machine:domain_name(level, domain) -> its name, nil if it has none */
+/* machine:domain_name(level, domain) -> the name of the domain, nil if it has none */
 static int domain_name(lua_State *L) {
   const mgrid_machine_model *m = machine_words_check(L);
   const char *name = luaL_checkstring(L, 2);
@@ -88,8 +88,8 @@ static int domain_name(lua_State *L) {
   return 1;
 }
 
-/* machine:nvlink_level() -> the name of the level; the ranks of each domain, nil if the numbers
-** differ or the ranks do not follow each other */
+/* machine:nvlink_level() -> the name of the level, and the number of ranks in each of its domains;
+** nil if the numbers differ or the ranks of a domain are not consecutive */
 static int nvlink_level(lua_State *L) {
   const mgrid_machine_model *m = machine_words_check(L);
   const mgrid_tier *t = &m->tier[mgrid_nvlink_level(m)];
@@ -101,7 +101,7 @@ static int nvlink_level(lua_State *L) {
   return 2;
 }
 
-/* machine:nccl_topology() -> the file that made the machine, if that is an NCCL topology */
+/* machine:nccl_topology() -> the file that made the machine if it is an NCCL topology, else nil */
 static int nccl_topology(lua_State *L) {
   const mgrid_machine_model *m = machine_words_check(L);
   return lua_pushstring(L, m->topology ? m->source : NULL), 1;
@@ -191,7 +191,7 @@ static int machine_words_counts(lua_State *L) {
   return 1;
 }
 
-/* machine:text() -> its text without names of domains; open_machine reads it */
+/* machine:text() -> the machine's text, without names of domains, as open_machine takes it */
 static int machine_text(lua_State *L) {
   mgrid_text t = { 0 };
   mgrid_machine_text(machine_words_check(L), &t);
@@ -199,13 +199,13 @@ static int machine_text(lua_State *L) {
   return 1;
 }
 
-/* machine:json() -> its JSON, with names of domains; open_machine reads it as a file */
+/* machine:json() -> the machine's JSON, with names of domains; open_machine reads it from a file */
 static int machine_words_json(lua_State *L) {
   mgrid_text t = { 0 };
   mgrid_error e = MGRID_ERROR_INIT;
   if (mgrid_machine_print_json(machine_words_check(L), mgrid_text_sink, &t, &e)) {
     mgrid_text_free(&t);
-    return mgrid_lua_oom(L); /* nothing else can fail, because its names are UTF-8 */
+    return mgrid_lua_oom(L); /* nothing else can fail, because all names are UTF-8 */
   }
   mgrid_lua_push_text(L, &t);
   return 1;
@@ -258,8 +258,8 @@ static int machine_presets(lua_State *L) {
 typedef struct machine_box {
   mgrid_machine_model *model; /* NULL: the machine of the plan, which is in the registry */
   int64_t world;
-  bool current; /* it stands for the machine of the plan */
-  bool read;    /* the recipe has read it */
+  bool current; /* the Machine stands for the machine of the plan */
+  bool read;    /* the recipe has read the Machine */
 } machine_box;
 
 /* Keys of the registry. current: the Machine of the plan that is being made, or the plan's world if
@@ -611,7 +611,7 @@ void mgrid_lua_machine_end(lua_State *L, int topology, const char *where) {
   }
 }
 
-/* plan.machine -> the text of the machine that the recipe read; "": it read none */
+/* plan.machine -> the text of the machine for which the plan was made; "" if there was none */
 int mgrid_lua_plan_machine(lua_State *L) {
   const mgrid_machine_model *m = mgrid_plan_machine(mgrid_lua_check_plan(L, 1));
   mgrid_text t = { 0 };

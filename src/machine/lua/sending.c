@@ -61,14 +61,14 @@ static void *push_room(lua_State *L, int64_t n, size_t each) {
 
 typedef struct leaving {
   const mgrid_content *c;
-  bool *chosen;          /* [c->nentries]: the flows of this family count */
+  bool *chosen;          /* [c->nentries]: the flows of this family are added */
   double *sum;           /* [c->nentries]: bytes of the family; -1: it sends nothing */
   const int32_t *domain; /* the domain of each rank */
   double *out;           /* [n]: bytes that leave each domain */
   int64_t n;
 } leaving;
 
-/* Choose the families of the list at i; without a list, all. */
+/* Choose the families of the list at i, or all families if it is nil. */
 static void sending_choose(lua_State *L, int i, const leaving *x) {
   mgrid_error e = MGRID_ERROR_INIT;
   for (size_t k = 0; k < x->c->nentries; k++) x->chosen[k] = lua_isnil(L, i), x->sum[k] = -1;
@@ -94,8 +94,8 @@ static mgrid_status add_flows(const leaving *x, const mgrid_traffic *t, mgrid_er
   return MGRID_OK;
 }
 
-/* machine:leaving(plan, level, traffic [, families]) -> the bytes by family, and a list of the
-** bytes that leave each domain */
+/* machine:leaving(plan, level, traffic [, families]) -> the bytes between domains by family, and a
+** list of the bytes that leave each domain */
 int mgrid_lua_machine_leaving(lua_State *L) {
   const mgrid_machine_model *m = mgrid_lua_check_machine(L, 1);
   const mgrid_plan *p = check_plan(L, m);
@@ -131,8 +131,8 @@ int mgrid_lua_machine_assignable(lua_State *L) {
   return lua_pushboolean(L, mgrid_assignable(m, mgrid_lua_check_integer(L, 2))), 1;
 }
 
-/* machine:assign(plan [, traffic]) -> the Machine with the ranks on the nodes that were found; the
-** Machine with the ranks in the order of places */
+/* machine:assign(plan [, traffic]) -> the Machine with the ranks on the nodes that were found, and
+** the Machine with the ranks in the order of places */
 int mgrid_lua_machine_assign(lua_State *L) {
   const mgrid_machine_model *m = mgrid_lua_check_machine(L, 1);
   const mgrid_plan *p = check_plan(L, m);

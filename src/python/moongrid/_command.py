@@ -15,7 +15,7 @@ from ._library import PACKAGE
 
 
 def path() -> str:
-    """Return the path of the command: that of the wheel, else that of the clone, else the one on the PATH."""
+    """Return the path of the command: in the wheel, else in the clone, else on the PATH."""
     for file in (PACKAGE / "bin" / "moongrid", PACKAGE.parents[1] / "moongrid"):
         if file.is_file():
             return str(file)
@@ -35,8 +35,8 @@ def run(*arguments: str) -> str:
 
 
 def environment() -> dict[str, str]:
-    """Return the environment in which the command finds the MPI backend of the launcher's MPI, and that MPI if it is a
-    package of this Python."""
+    """Return the environment in which the command finds the backend for the launcher's MPI, and also that MPI if it is
+    a package of this Python."""
     variables = dict(os.environ)
     mpich = any(name.startswith(("PMI_", "MPIR_", "HYDI_")) for name in variables)
     folders = [PACKAGE / "lib" / ("mpich" if mpich and "PMIX_RANK" not in variables else "openmpi"),

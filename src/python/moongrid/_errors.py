@@ -6,11 +6,12 @@ from ._abi import Status
 
 
 class MoongridError(RuntimeError):
-    """An error of the library, MPI, torch or another rank, in one line that names the nearest value that fits.
+    """An error of the library, MPI, torch or another rank, in one line; two more lines show a recipe that Lua cannot parse.
+    A refused value is named with the nearest value that fits.
 
     status  the Status (moongrid.h has each); its hundreds are the exit codes of the command
     file, line  of the recipe, or "" and 0
-    missing     the first 8 ranks that did not come to a call, or are lost, where the library knows them
+    missing     at most 8 of the ranks that did not come to a call, or are lost; () if the library does not know them
     """
 
     status: Status

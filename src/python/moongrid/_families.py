@@ -67,7 +67,7 @@ class Grid(Owner):
 
     @property
     def window(self) -> Window:
-        """From the lowest rank to the highest, and the world."""
+        """The ranks from the grid's lowest to its highest, and the world."""
         found = library().c.mgrid_grid_window(self._handle)
         return Window(found.world, found.offset, found.size)
 
@@ -252,15 +252,15 @@ class Family(Owner):
         return [self[i].tolist() for i in range(self.count)]
 
     def locate(self, rank: int, nth: int = 0) -> Place | None:
-        """Return the group of a rank, and the rank's position there; None if it is in no group. In a cover a rank may
-        be in several groups, which are numbered by nth."""
+        """Return the group of a rank, and the rank's position there; None if the rank is in no group. In a cover, where a
+        rank may be in several groups, return the nth of them, from 0."""
         group, position, number = c_int64(), c_int64(), rank_of(rank, self.world)
         if not library().c.mgrid_family_locate(self._handle, number, whole(nth, "nth"), byref(group), byref(position)):
             return None
         return Place(group.value, position.value)
 
     def of(self, rank: int, nth: int = 0) -> Ranks | Any:
-        """Return the ranks of the group of a rank (with nth, as in `locate`); None if it is in no group."""
+        """Return the ranks of the group of a rank; None if the rank is in no group. nth is that of `locate`."""
         place = self.locate(rank, nth)
         return None if place is None else self[place.group]
 
@@ -300,8 +300,8 @@ class Family(Owner):
         return Family(library().call("mgrid_family_select", self._handle, *numbers_of(numbers)))
 
     def where(self, over: Grid | Callable[[list[int]], bool], **coords: int) -> Family:
-        """Keep the groups whose ranks are all at fixed coordinates of a grid, or those for whose ranks a function returns
-        True (O(members))."""
+        """Keep the groups whose ranks are all at fixed coordinates of a grid; or, if `over` is a function, the groups for
+        whose ranks it returns True (O(members))."""
         if not isinstance(over, Grid):
             return self.groups(*(i for i, ranks in enumerate(self.tolist()) if over(ranks)))
         return Family(library().call("mgrid_family_where", self._handle, over._handle, over._coords(coords)))
@@ -315,12 +315,12 @@ class Family(Owner):
         return Family(library().call("mgrid_family_bundle", self._handle, n))
 
     def pairs(self, wrap: bool = False, step: int = 1) -> Family:
-        """Make pairs of the ranks `step` positions apart; wrap: also of the last ones with the first. A rank may be in
-        two pairs."""
+        """Make pairs of ranks that are `step` positions apart in a group; wrap: the last ranks also form pairs with the
+        first. A rank may be in two pairs."""
         return Family(library().call("mgrid_family_neighbours", self._handle, step, wrap))
 
     def map(self, fn: Callable[[list[int]], Iterable[int]]) -> Family:
-        """Change every group by a function of its ranks. The new groups share no ranks. O(world)."""
+        """Replace every group by the ranks that a function of its ranks returns. New groups must share no ranks. O(world)."""
         raised: list[BaseException] = []
 
         def change(_ud: object, _group: int, ranks: Any, n: int, cap: int, _err: object) -> int:
@@ -390,12 +390,12 @@ class Family(Owner):
 
 
 def union(*families: Family) -> Family:
-    """Make a family of all groups of several families, one family after the other. The families share no ranks."""
+    """Make a family of all groups of several families, one family after the other. The families must share no ranks."""
     return Family(library().call("mgrid_family_union", *handles_of(families, Family)))
 
 
 def zip(*families: Family, spread: bool = False) -> Family:  # as the verb of recipes
-    """Join group i of each family into group i. spread: a family with fewer groups serves several."""
+    """Join group i of each family into group i. spread: groups of a family that has fewer are used several times."""
     return Family(library().call("mgrid_family_zip", *handles_of(families, Family), spread))
 
 
@@ -404,7 +404,7 @@ def table(world: int | Window, groups: Iterable[Iterable[int]], coverage: Covera
     lists: list[list[int]] = []
     for ranks in groups:
         if not isinstance(ranks, Iterable):
-            raise error(Status.BAD_VALUE, f"{ranks!r} is not a group; [[0, 1], [2, 3]] would do")
+            raise error(Status.BAD_VALUE, f"{ranks!r} is not a group; groups are written [[0, 1], [2, 3]]")
         lists.append(list(plain(ranks)))
     starts = [0]
     for ranks in lists:

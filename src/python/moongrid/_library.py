@@ -34,8 +34,8 @@ NAME = f"libmoongrid.so.{_abi.VERSION.partition('.')[0]}"
 
 
 def _where() -> str:
-    """Return $MOONGRID_LIBRARY, else the library of the wheel, else that of the clone (this file lies in
-    build/python/moongrid), else the name, by which the loader finds it."""
+    """Return $MOONGRID_LIBRARY, else the library in the wheel, else the library in the clone (this file lies in
+    build/python/moongrid), else the library's name, for the loader to find."""
     if wanted := os.environ.get("MOONGRID_LIBRARY"):
         return wanted
     for folder in (PACKAGE / "lib", PACKAGE.parents[1]):
@@ -143,7 +143,7 @@ class Bound:
     """An object that belongs to its process: copying or pickling it raises a TypeError, with `_remedy`."""
 
     _remedy = ""
-    _by = ""  # how it is made, if from a handle alone
+    _by = ""  # how a program makes the object; "": by calling the class
 
     def __new__(cls, *arguments: Any, **_named: Any) -> Any:
         """Refuse a call by a program. The package itself gives a handle as the first argument: an address above
@@ -186,7 +186,7 @@ class Owner(Bound):
 
 
 def whole(value: Any, what: str) -> int:
-    """Return an integer of Python or numpy as an int. Raise if 64 bits do not hold it: ctypes would drop the others."""
+    """Return an integer of Python or numpy as an int. Raise if it needs more than 64 bits: ctypes would drop the others."""
     try:
         number = operator.index(value)
     except TypeError:
@@ -221,7 +221,7 @@ def index_of(index: Any, count: int, what: str) -> int:
 
 
 def known(name: str, names: Sequence[str], kind: str) -> str:
-    """Return the name, or raise if it is none of these."""
+    """Return the name, or raise if it is not one of `names`."""
     if name in names:
         return name
     near, listed = library().nearest(str(name), names), ", ".join(names) or "none"

@@ -16,7 +16,7 @@ from ._plan import Plan, Recipe
 
 
 class Communicators(NamedTuple):
-    """Communicators of a job, or of a family: with the same ordered members as before, and new ones."""
+    """Communicators of a job, or of a family: kept have the same ordered members as before, made are new."""
     kept: int
     made: int
 
@@ -69,13 +69,13 @@ class Loss(Owner):
 
     @property
     def digest(self) -> str:
-        """32 hexadecimal digits, equal on ranks that have decided the same."""
+        """32 hexadecimal digits, equal for equal decisions."""
         text = ctypes.create_string_buffer(33)
         library().c.mgrid_loss_digest(self._handle, text)
         return text.value.decode()
 
     def rank(self, old: int) -> int | None:
-        """Return the new rank of an old one; None: it is lost, or the job stops."""
+        """Return the rank in the next plan of an old rank; None if it is lost, or if the job stops."""
         found = int(library().c.mgrid_loss_rank(self._handle, rank_of(old, self._before.world)))
         return found if found >= 0 else None
 

@@ -16,7 +16,8 @@ from ._plan import Plan
 
 
 class Peer(NamedTuple):
-    """A rank with which this one exchanges bytes; rounds are -1 without a message, or if none were requested."""
+    """A rank with which this rank exchanges bytes. The round of a message is -1 if there is no such message, or if
+    rounds were not asked for."""
     rank: int
     send: int
     receive: int
@@ -25,7 +26,8 @@ class Peer(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """Bytes and messages of a rank in a move; missing: bytes that it needs and that no rank has."""
+    """What a rank has in a move. stay, send, receive: bytes; sends, receives: messages; rounds: of the whole move, 0 if not
+    asked for; missing: bytes that the rank needs and that no rank has."""
     stay: int
     send: int
     receive: int
@@ -81,7 +83,7 @@ class Move(Owner):
 
     @property
     def peers(self) -> list[Peer]:
-        """The ranks that this one sends to or receives from."""
+        """The ranks to which this rank sends, or from which it receives."""
         found: list[Peer] = []
         for i in range(library().c.mgrid_move_npeers(self._handle)):
             peer = _abi.mgrid_move_peer()
@@ -90,8 +92,8 @@ class Move(Owner):
         return found
 
     def pieces(self, way: Way, peer: int = -1) -> list[Piece]:
-        """List the pieces that this rank sends to a peer (Way.SENDS) or receives from it (Way.RECEIVES), or that stay
-        (Way.STAYS). The message is these pieces, packed one after the other."""
+        """List the pieces that this rank sends to a peer (Way.SENDS) or receives from a peer (Way.RECEIVES), or that stay
+        (Way.STAYS). A message is its pieces, packed one after the other."""
         found: list[Piece] = []
 
         def take(_ud: object, at: Any) -> int:
@@ -112,8 +114,9 @@ class Move(Owner):
         return [Descriptor(d.peer, self.tensors[d.tensor], d.from_offset, d.to_offset, d.bytes) for d in found]
 
     def run(self, job: Any, before: Sequence[Any], after: Sequence[Any], *, window: int = 0, timeout: float = 0) -> None:
-        """Run the move over a job of `moongrid.mpi`: before[i] is the memory of this rank's part of tensor i in the old
-        layout, after[i] in the new one (numpy arrays, or writable memory of any kind). Collective over the job."""
+        """Run the move over a job of `moongrid.mpi`. before[i] is the memory of this rank's part of tensor i in the old
+        layout, after[i] in the new one: numpy arrays, or other writable memory; None where the rank has no part.
+        Collective over the job."""
         options = _abi.mgrid_move_run_options(timeout=timeout)
         if window:
             options.window = window

@@ -41,8 +41,8 @@ def _folder(MPI: Any) -> str:
 
 
 def _load(MPI: Any) -> None:
-    """Load the wheel's backend for this MPI, so that the library finds it by its name. The one backend of a clone
-    itself checks whether it fits."""
+    """Load the wheel's backend for this MPI, so that the library finds the backend by its name. A clone has one backend,
+    which itself checks whether it is for this MPI."""
     file = PACKAGE / "lib" / _folder(MPI) / NAME.replace("libmoongrid", "libmoongrid_mpi")
     if not file.exists():
         return
@@ -72,8 +72,8 @@ def forget(given: dict[int, Intracomm]) -> None:
 
 
 class Job(Bound):
-    """A running job over a communicator, whose ranks are the world. Made by `mpi`; close it on all ranks, after its states
-    and before MPI is finalized (it is a context manager)."""
+    """A running job over a communicator, whose ranks are the world. Made by `mpi`. Close the job on all ranks, after its
+    states and before MPI is finalized (it is a context manager)."""
 
     _remedy = "it belongs to its process; open it there, by mpi(comm)"
     _by = "moongrid.mpi()"

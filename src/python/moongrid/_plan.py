@@ -42,7 +42,7 @@ class Change(NamedTuple):
 
 
 class Checked(NamedTuple):
-    """The counts of a check."""
+    """What a check counted; sampled: it checked only some members and ranks, because the world is large."""
     sampled: bool
     members: int
     communicators: int
@@ -149,7 +149,7 @@ class Plan(Owner, Mapping[str, Family]):
         return found.decode() if found else None
 
     def counts(self, rank: int | None = None) -> dict[str, int]:
-        """Count families, groups, groups of one rank (singles) and communicators: of the job, or of a rank."""
+        """Count families, groups, groups of one rank (singles) and communicators of the whole job, or of a rank."""
         found = _abi.mgrid_plan_counts()
         library().call("mgrid_plan_count", self._handle, self._rank(rank), ctypes.byref(found))
         return record(found)
@@ -191,8 +191,8 @@ class Plan(Owner, Mapping[str, Family]):
         return Report(library().text("mgrid_plan_draw", self._handle, b"explain", json.dumps(options).encode()))
 
     def diff(self, other: Plan, rank: int = 0) -> Report:
-        """Compare with another plan: + new, - gone, ~ changed. `data` is the Change of that rank's communicators, or None
-        where the worlds differ."""
+        """Compare with another plan: + new, - gone, ~ changed. `data` is the Change of the communicators of `rank`, or None
+        if the worlds differ."""
         change = _abi.mgrid_change()
         text = library().text("mgrid_plan_diff", self._handle, handle_of(other, Plan), rank, ctypes.byref(change))
         found = record(change)
@@ -212,8 +212,9 @@ class Plan(Owner, Mapping[str, Family]):
         return lose(self, ranks, how)
 
     def check(self, *laws: str) -> Checked:
-        """Check that every family is consistent, that no rank waits forever, and that laws hold: "within(tp, mp)",
-        "disjoint(a, b)", "same(a, b)", "covers(a)". Raise for the first fault."""
+        """Check that every family is consistent, that no rank waits forever, and that the laws given hold:
+        "within(tp, mp)", "disjoint(a, b)", "same(a, b)", "covers(a)". Raise for the first fault. (The laws of a recipe
+        are checked when it is planned.)"""
         found = _abi.mgrid_plan_checked()
         library().call("mgrid_plan_check", self._handle, ctypes.byref(found))
         for law in laws:
@@ -245,8 +246,8 @@ class Plan(Owner, Mapping[str, Family]):
     # ------------------------------------------------------------------------------- text and pictures
 
     def save(self, file: str | os.PathLike[str] | None = None) -> str:
-        """Return the rules of the plan as JSON, which `read` and the command read; it is small at any world size. With
-        `file`, also write it to this file."""
+        """Return the rules of the plan as JSON, which `read` and the command read; the text is small at any world size.
+        With `file`, also write it to this file."""
         text = library().text("mgrid_plan_save", self._handle)
         if file is not None:
             library().write(file, text)
@@ -260,16 +261,16 @@ class Plan(Owner, Mapping[str, Family]):
         return Step(library().call("mgrid_step_new", self.recipe._handle, self._handle, name), self, name)
 
     def json(self, rank: int | None = None) -> dict[str, Any]:
-        """Return the whole plan as a dict with all groups, or with the groups of a rank."""
+        """Return the plan as a dict (src/command/plan-json.md): with all groups, or with the groups of a rank."""
         found: dict[str, Any] = json.loads(library().text("mgrid_plan_print_json", self._handle, self._rank(rank)))
         return found
 
     def schedule(self, rank: int | None = None) -> Report:
-        """Print the order in which communicators are made: of the job, or of a rank."""
+        """Return the order in which communicators are made: by the whole job, or by a rank."""
         return Report(library().text("mgrid_plan_print_schedule", self._handle, self._rank(rank)))
 
     def draw(self, *families: str, rank: int | None = None) -> Picture:
-        """Draw the grids and the groups in them: all families, or some; the groups of a rank are highlighted."""
+        """Draw the grids and the groups in them: of all families, or of those named; `rank` highlights its groups."""
         for family in families:
             known(family, self.families, "family")
         self._rank(rank)
@@ -285,7 +286,7 @@ class Plan(Owner, Mapping[str, Family]):
                 f"{self.draw().svg if self.world <= 4096 else ''}")
 
     def text(self) -> str:
-        """Return the canonical text, of which the digest is made: a line for each part of the plan."""
+        """Return the canonical text: a line for each part of the plan. (The digest is that of the rules, as `save` has.)"""
         return library().text("mgrid_plan_print", self._handle)
 
     def __str__(self) -> str:
@@ -336,7 +337,7 @@ class Recipe(Owner):
         self.name = name
         self.text = text  # of a recipe without a file
         file = None if text is not None or name in recipes() else os.path.abspath(name)
-        # From this another process loads it: a bundled name, a file with its digest, or a text.
+        # From this source another process loads the recipe: a bundled name, a file with its digest, or a text.
         self.source: _Source = (file or name, text, dict(limits or {}), file and _digest_of(file))
 
     @functools.cached_property
@@ -394,7 +395,7 @@ def _runtime(limits: Mapping[str, float]) -> int:
 def load(recipe: str | os.PathLike[str], **limits: float) -> Recipe:
     """Load a recipe: the name of a bundled one, or a file. limits: memory in bytes, instructions, seconds, call_seconds."""
     if not isinstance(recipe, (str, os.PathLike)):
-        raise error(Status.BAD_VALUE, f"{recipe!r} is not a recipe; a name, a file or a Recipe would do")
+        raise error(Status.BAD_VALUE, f"{recipe!r} is not a recipe; give a name, a file or a Recipe")
     if "\n" in os.fspath(recipe):
         raise error(Status.BAD_VALUE, "the name of a recipe has one line; load_text loads a recipe from its text")
     made = Recipe(_runtime(limits), os.fspath(recipe), None, limits)
@@ -437,7 +438,7 @@ def load_text(text: str, name: str = "recipe", **limits: float) -> Recipe:
 
 
 def plan(recipe: str | os.PathLike[str] | Recipe, world: int, params: Params = None, **more: Any) -> Plan:
-    """Plan a recipe for a world of ranks: a bundled one by name, a file, or a Recipe. Local; it needs neither MPI nor a GPU.
+    """Plan a recipe (the name of a bundled one, a file, or a Recipe) for a world of ranks. Local, without MPI or a GPU.
 
         mg.plan("megatron", world=1024, tp=8, pp=4)
         mg.plan("layout.lua", 64, {"tp": 8, "tp.max_ctas": 8})   # with an option of a family
@@ -447,7 +448,7 @@ def plan(recipe: str | os.PathLike[str] | Recipe, world: int, params: Params = N
 
 
 def read(file: str | os.PathLike[str]) -> Plan:
-    """Read a plan that `Plan.save` or the command (plan --rules, --json) saved."""
+    """Read a plan that was saved by `Plan.save`, or by the command with plan --rules or --json."""
     if Path(file).suffix == ".lua":
         raise error(Status.BAD_VALUE, f"{os.fspath(file)} is a recipe, not a saved plan; plan() plans it")
     return Plan(saved(Path(file).read_bytes(), os.fsencode(file)), None, os.fspath(file))

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Segment:
-    """The segment of a group that this rank is in. first, last, next and prev are ranks of the world."""
+    """The segment of a group that this rank is in. start is a position in the group, position one in the segment; first,
+    last, next and prev (around the ends) are ranks of the world."""
     index: int
     start: int
     members: int
@@ -85,20 +86,21 @@ class Group(Bound):
 
     @property
     def launch_order(self) -> int:
-        """A number: of several groups that are used at the same time, launch the calls on the lowest first."""
+        """A number. Of groups that are used at the same time, launch the call on the group with the lowest number first."""
         return int(library().c.mgrid_group_launch_order(self._handle))
 
     @property
     def backend(self) -> str:
-        """The backend that made its communicator; "dry" where there is none."""
+        """The backend that made the communicator: "mpi"; "dry" in a state without communicators; "none" if the family has
+        this backend; "" for other groups of one rank without a communicator of their own."""
         found: bytes = library().c.mgrid_group_backend(self._handle)
         return found.decode()
 
     @property
     def comm(self) -> Intracomm | Any:
         """The communicator, of mpi4py, with the ranks in the order of the group. MPI.COMM_SELF for most groups of one
-        rank; None if none was made (a dry state, a lazy family before `create`). It belongs to the state: do not free
-        it. It is COMM_NULL once the state is closed."""
+        rank; None if none was made (in a dry state, for a lazy family before `create`, with the backend "none"). It
+        belongs to the state: do not free it. It is COMM_NULL once the state is closed."""
         from ._mpi import comm_of
         handle, made = self._handle, self._state._comms
         if Native(library().c.mgrid_group_native_kind(handle)) == Native.NATIVE_MPI:
@@ -125,7 +127,7 @@ class Group(Bound):
         return Shift(source.value, dest.value)
 
     def segment(self, *sizes: int) -> Segment:
-        """Cut the group into consecutive segments of these sizes (one may be `fill`). Return that of this rank."""
+        """Cut the group into consecutive segments of these sizes (one may be `fill`). Return the segment of this rank."""
         found = _abi.mgrid_segment()
         library().call("mgrid_group_segment", self._handle, *numbers_of(sizes), byref(found))
         return Segment(**record(found))
@@ -197,7 +199,7 @@ class State(Bound, Mapping[str, "Group | Any"]):
     """A plan seen from this rank. state["dp"] is its Group; None if the rank is in no group; a list in a cover.
 
     `Plan.at` makes a state without communicators, `Job.materialize` and `Job.open` make a state with communicators.
-    Close the latter before its job, on all ranks in the same order (it is a context manager)."""
+    Close a state with communicators before its job, on all ranks in the same order (it is a context manager)."""
 
     _remedy = "it belongs to its process; pickle state.plan, and ask plan.at(rank) there"
     _by = "plan.at(rank), or by job.open over MPI"
@@ -280,7 +282,7 @@ class State(Bound, Mapping[str, "Group | Any"]):
     # --------------------------------------------------------------------------- the recipe's answers
 
     def ask(self, query: str, **arguments: Any) -> Any:
-        """Ask a query of the modelled system by its own name; None: no value on this rank."""
+        """Ask a query of the recipe by the modelled system's name for it. It returns None if it has no value on this rank."""
         answer = _abi.mgrid_arg(size=ctypes.sizeof(_abi.mgrid_arg))
         library().call("mgrid_runtime_ask", self.recipe_of(), self._open(), encoded(query), *args_of(arguments),
                        Kind.IS_NONE, byref(answer))
@@ -293,11 +295,12 @@ class State(Bound, Mapping[str, "Group | Any"]):
         return Group(self, handle) if handle else None
 
     def set(self, name: str, value: Any) -> None:
-        """Set a setting of the recipe for queries about this state; None: to its default."""
+        """Set a setting of the recipe for queries about this state; the value None sets the default."""
         library().call("mgrid_runtime_set", self.recipe_of(), self._open(), byref(arg_of(name, value)))
 
     def policy(self, name: str) -> Policy:
-        """Return a policy of the recipe, a function to call. Its calls are collective if it is `agreed`."""
+        """Return a policy of the recipe, a function to call. Its calls are collective over the ranks that its `agreed`
+        names."""
         return Policy(self, name)
 
     # ------------------------------------------------------------------------------- a running job's
@@ -320,8 +323,8 @@ class State(Bound, Mapping[str, "Group | Any"]):
     def reload(self, recipe: str | os.PathLike[str] | None = None, params: Mapping[str, Any] | None = None,
                **more: Any) -> tuple[State, Change]:
         """Evaluate a recipe (None: the same one, whose file may have changed) with these parameters alone, and make its
-        communicators beside those of this state; equal communicators are kept. Collective, all or nothing. Then close
-        this state."""
+        communicators beside those of this state; equal communicators are kept. Collective, all or nothing. It does not
+        close this state: do so afterwards."""
         state, change = ctypes.c_void_p(), _abi.mgrid_change()
         words = words_of({**(params or {}), **more})
         library().call("mgrid_reload", self.recipe_of(), self._open(), os.fsencode(recipe) if recipe else None,

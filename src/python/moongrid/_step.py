@@ -24,7 +24,7 @@ class StepCall(NamedTuple):
     file: str       # of the recipe
     line: int
     bytes: int
-    position: int   # of the root, or of the member to which it sends or from which it receives; -1: none
+    position: int   # of the root, or of the member that it sends to or receives from; -1: there is none
 
     def __str__(self) -> str:
         way = {"send": f" to {self.position}", "recv": f" from {self.position}"}.get(self.operation, "")

@@ -23,8 +23,8 @@ def _json(name: str, value: Any) -> str:
     try:
         return json.dumps(value)
     except (TypeError, ValueError):
-        raise error(Status.BAD_VALUE, f"parameter {name!r} is {value!r}; None, a truth value, a number, text, or lists and "
-                                      "dicts of these would do") from None
+        raise error(Status.BAD_VALUE, f"parameter {name!r} is {value!r}, not None, a truth value, a number, text, or a list or "
+                                      "dict of these") from None
 
 
 def plain(value: Any) -> Any:
@@ -33,7 +33,7 @@ def plain(value: Any) -> Any:
 
 
 def arg_of(name: str, value: Any) -> _abi.mgrid_arg:
-    """Return a value as an mgrid_arg, which keeps the memory alive to which it points."""
+    """Return a value as an mgrid_arg, which keeps alive the memory that it points to."""
     arg = _abi.mgrid_arg(size=ctypes.sizeof(_abi.mgrid_arg), name=encoded(name))
     into = getattr(arg, "as")
     value = plain(value)

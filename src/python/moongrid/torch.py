@@ -100,8 +100,8 @@ def _compare(calls: Any, number: int, plan: Plan | None, asked: str, timeout: ti
     mine = f"{plan.digest} {asked}" if plan is not None else f"failed: {asked}"
     if store.add(f"count {mine}", 1) == 1 and plan is not None:
         store.set(f"text {mine}", plan.text())  # only the first rank with this plan
-    # The counter "here" decides which rank sets the outcome: the last to come, or the first whose wait times out. The
-    # latter adds `late`.
+    # The counter "here" decides which rank sets the outcome: the last to come, or the first whose wait times out, which
+    # adds `late`.
     late = 1 << 32
     if store.add("here", 1) == world:
         equal = plan is not None and store.add(f"count {mine}", 0) == world
@@ -147,7 +147,7 @@ def _ranks(ranks: list[int]) -> str:
 @dataclasses.dataclass(frozen=True)
 class Made:
     """A process group that this rank is in, and its arguments in torch."""
-    families: tuple[str, ...]  # that use it
+    families: tuple[str, ...]  # the families that use the group
     ranks: tuple[int, ...]     # in the order of the group
     backend: str               # torch's name
     timeout: timedelta         # of its creation and of every operation on it
@@ -223,8 +223,8 @@ class Groups(Bound, Mapping[str, Group]):
                 self._create(number)
 
     def destroy(self) -> None:
-        """Destroy the process groups, the last first; then this object is empty. Every member must call it. Wait at most
-        30 seconds for members that are still connecting to this rank."""
+        """Destroy the process groups, the last first; after that this object has none. Every member must call it. Wait at
+        most 30 seconds for members that are still connecting to this rank."""
         if self._default is dist.group.WORLD:
             self._settle()
         made, self.made, self._number = self.made, [], 0
@@ -260,7 +260,8 @@ class Groups(Bound, Mapping[str, Group]):
             raise error(Status.NOT_NOW, f"{what} is gone: destroy_process_group destroyed the groups with torch's world")
 
     def _find(self, family: str) -> dist.ProcessGroup | None:
-        """Return this rank's group of a family, or None: in no group or in several, or the group is not made yet."""
+        """Return this rank's group of a family; None if it is in no group, if it may be in several, or if the group is not
+        made yet."""
         where = self._view["families"][family]
         if not isinstance(where, dict):
             return None
@@ -450,8 +451,8 @@ def device_mesh(made: Groups, grid: str, device_type: str | None = None) -> Devi
 
 
 def _flatten(mesh: DeviceMesh, made: Groups, over: Grid) -> None:
-    """Flatten the mesh along all dims whose joint groups are those of a family that is made. torch gets the group from
-    one of three functions; here each of them returns the group of the family."""
+    """Flatten the mesh along all dims whose joint groups are the groups of a family that is made. torch gets the group
+    from one of three functions; here each of the three returns the group of the family."""
     named: dict[Family, dict[str, dist.ProcessGroup]] = {}
     for family in made.plan:
         group = made._find(family)

@@ -35,8 +35,9 @@ static size_t move_length(lua_State *L, const char *what) {
   return n;
 }
 
-/* Return the names in the list `tensors` of the table at i; NULL: it has none. Their array stays on
-** the stack. So does a second list of the names, because the caller's list may change. */
+/* Return the names in the list `tensors` of the table at i; NULL if the table has no such list. The
+** array of names stays on the stack. So does a copy of the list, which keeps the names alive even
+** if the caller's list changes. */
 static const char **move_read_tensors(lua_State *L, int i, size_t *n) {
   if (lua_getfield(L, i, "tensors") == LUA_TNIL) return NULL;
   *n = move_length(L, "tensors");
@@ -52,7 +53,7 @@ static const char **move_read_tensors(lua_State *L, int i, size_t *n) {
   return names;
 }
 
-/* Read the list `ranks` of the table at i, if it has one. The array stays on the stack. */
+/* Read the list `ranks` of the table at i, if the table has it. The array stays on the stack. */
 static void move_read_ranks(lua_State *L, int i, mgrid_move_options *o) {
   if (lua_getfield(L, i, "ranks") == LUA_TNIL) return;
   o->nranks = move_length(L, "ranks");
@@ -84,9 +85,9 @@ static void *to_move(lua_State *L, int i, const char *class) {
 
 const mgrid_lua_handed mgrid_lua_move_handed = { MGRID_LUA_MOVE, push_planned, to_move };
 
-/* The options at 3 of move and moves, whose plans or States are at 1 and 2. */
+/* The options of move and moves, argument 3. Arguments 1 and 2 are Plans or States. */
 typedef struct asked {
-  int64_t rank; /* of a State; -1: neither side is one */
+  int64_t rank; /* of the State; -1: both sides are Plans */
   size_t n;
   const char **tensors;
   mgrid_move_options options;
@@ -276,7 +277,7 @@ static int new_moves(lua_State *L) {
              : 1;
 }
 
-/* Return the schedule of the messages, or NULL if there are too many. */
+/* Return the schedule of the messages, or NULL if there are too many messages. */
 static const mgrid_schedule *schedule_of(lua_State *L, moves *m) {
   if (!m->scheduled && mgrid_schedule_make(&m->schedule, &m->pairs, &m->why)
       && m->why.status != MGRID_LIMIT)
@@ -285,7 +286,8 @@ static const mgrid_schedule *schedule_of(lua_State *L, moves *m) {
   return m->why.status ? NULL : &m->schedule;
 }
 
-/* moves:sums() -> as move:sums(), and nil, or a message why there are no rounds */
+/* moves:sums() -> the two results of move:sums(); nil, or a message that says why there are no
+** rounds */
 static int moves_sums(lua_State *L) {
   moves *m = check_moves(L);
   const mgrid_schedule *s = schedule_of(L, m);

@@ -6,8 +6,8 @@
 
 #include <inttypes.h>
 
-/* Push the list of integers at i as an array. Its length becomes *n; if *n is not 0, the list must
-** have that length. `what` is for messages. */
+/* Push the list of integers at i as an array, and return the array. If *n is 0, set *n to the
+** length of the list; otherwise the list must have length *n. Messages call the list `what`. */
 static int64_t *relabel_read_list(lua_State *L, int i, const char *what, size_t *n) {
   if (lua_type(L, i) != LUA_TTABLE)
     mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "relabel: %s are %s, not a list of integers", what,
@@ -37,7 +37,7 @@ static int64_t *relabel_read_list(lua_State *L, int i, const char *what, size_t 
   return list;
 }
 
-/* Return the new owners, and the sum of the weights that stay. */
+/* Return the new owners, and the sum of the weights of the elements that stay. */
 int mgrid_lua_relabel(lua_State *L) {
   static const char *const known[] = { "pieces", "weights" };
   mgrid_error e = MGRID_ERROR_INIT;
@@ -57,7 +57,7 @@ int mgrid_lua_relabel(lua_State *L) {
     if (lua_getfield(L, 3, "weights") != LUA_TNIL)
       weights = relabel_read_list(L, lua_gettop(L), "the weights", &n);
   }
-  /* charge an eighth, because most of the steps are shorter */
+  /* charge an eighth of the greatest number of steps, because most sets take fewer */
   if (pieces > 0 && pieces <= INT32_MAX) {
     int64_t shares = (int64_t)n < pieces ? (int64_t)n : pieces;
     mgrid_lua_charge(L, shares < 4096 ? shares * shares * pieces / 8 : INT64_MAX);

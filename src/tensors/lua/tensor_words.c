@@ -96,8 +96,8 @@ static int64_t integer_field(const reading *r, const char *axis, const char *fie
   return lua_tointeger(L, -1);
 }
 
-/* Return how many pieces the dims of an axis make. With `on`, only coordinates that hold parts
-** count. */
+/* Return how many pieces the dims of an axis make. With `on`, only the coordinates that hold parts
+** are counted. */
 MGRID_APART static int64_t count_pieces(const reading *r, const mgrid_tensor_axis *a) {
   mgrid_error e = MGRID_ERROR_INIT;
   int64_t n = 1;
@@ -113,8 +113,8 @@ MGRID_APART static int64_t count_pieces(const reading *r, const mgrid_tensor_axi
   return n;
 }
 
-/* Replace the bounds or sizes on the top by an array of bounds. They are a list, or a function that
-** gets the number of pieces and the length of the axis, and returns a list. */
+/* Replace the value on the top by an array of bounds. The value is a list of bounds or sizes, or a
+** function that gets the number of pieces and the length of the axis, and returns such a list. */
 static void read_bounds(const reading *r, mgrid_tensor_axis *a, const char *field) {
   lua_State *L = r->L;
   bool sizes = strcmp(field, "sizes") == 0;
@@ -177,8 +177,8 @@ static void tensor_read_dims(const reading *r, mgrid_tensor_axis *a, int cut) {
   a->dims = dims;
 }
 
-/* Read the cut of an axis, on the top: "tp", or { "dp", "tp", HOW }. Arrays stay on the stack above
-** it. */
+/* Read the cut of an axis, which is on the top: "tp", or { "dp", "tp", HOW }. Arrays stay above it
+** on the stack. */
 static void read_cut(const reading *r, mgrid_tensor_axis *a) {
   enum { SIZES, CYCLIC, PARTS, BOUNDS, UNIT, OWNERS, COPIES, FIELDS };
   static const char *const known[FIELDS] = { "sizes", "cyclic", "parts", "bounds",
@@ -374,8 +374,9 @@ static mgrid_tensor *read_tensor(lua_State *L, const mgrid_content *c, const cha
 
 /* ===================================================================== flats */
 
-/* flat { a, b, over = "dp" } returns as many tensors as it gets. These share a Flat, which keeps the
-** tables of its members. When one of the tensors is assigned to a topology, all tables are read. */
+/* flat { a, b, over = "dp" } returns as many tensors as it gets. These tensors share a Flat, which
+** keeps the tables of its members. When one of the tensors is assigned to a topology, all tables
+** are read. */
 
 /* User values of a Flat: a table with the members' tables, the list of dims `over`, and `pad`; the
 ** topology for which it was read. User values of a Tensor: its table; its Flat; its index in the
@@ -536,7 +537,7 @@ static void read_flat(lua_State *L, flat_box *box, const mgrid_topology *t, cons
   mgrid_lua_weigh(L, box, sizeof *box + bytes);
 }
 
-/* Return a Tensor as its flat has it, with one more owner. NULL: the Tensor belongs to no flat. */
+/* Return a Tensor as a member of its flat, with one more owner; NULL if it belongs to no flat. */
 static mgrid_tensor *flat_member(lua_State *L, int topology, const char *name, int tensor) {
   int top = lua_gettop(L);
   mgrid_lua_stack(L, 8);
@@ -614,8 +615,9 @@ static int push_whole(lua_State *L, const mgrid_plan *p, const char *name) {
   return 1;
 }
 
-/* plan:tensor(name, rank [, most]) -> { shape, elements, bytes, copy, copies, runs, nruns } | nil.
-** Without a rank it describes the whole tensor */
+/* plan:tensor(name, rank [, most]) -> { shape, elements, bytes, copy, copies, runs, nruns; of a
+** flat first, offset, slice } | nil if the rank has no part. `most`: list at most so many runs of
+** an axis; only then nruns has how many there are. Without a rank, describe the whole tensor */
 int mgrid_lua_plan_tensor(lua_State *L) {
   mgrid_plan *p = mgrid_lua_check_plan(L, 1);
   const char *name = luaL_checkstring(L, 2);
