@@ -42,7 +42,7 @@ function M.step(s, p, families, defaults, own, where)
 
   -- Weights are sharded over the ranks of dp_shard x cp, the role `shard`. If the plan has no family for this role, the
   -- family of the role `whole` has the same groups if there are no replicas, and that of `dp_shard` if cp is 1.
-  local role = families.shard and s:has(families.shard) and "shard" or replicas == 1 and "whole" or "dp_shard"
+  local role = model.has(s, families.shard) and "shard" or replicas == 1 and "whole" or "dp_shard"
   if role == "dp_shard" and cp > 1 then
     refuse("cp %d with %d replicas: the plan has no family of the ranks that shard; spmd_backend=partial_dtensor of "
       .. "version 0.3.0 has one", cp, replicas)

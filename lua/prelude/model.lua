@@ -61,6 +61,14 @@ function M.groups(s, families)
   return function(role) find(role) return groups[role] end, function(role) find(role) return sizes[role] end
 end
 
+-- Return whether the plan has a family of a role. `names` is a name, a list of names, or false.
+function M.has(s, names)
+  for _, name in ipairs(type(names) == "table" and names or { names or nil }) do
+    if s:has(name) then return true end
+  end
+  return false
+end
+
 -- Refuse n if n + plus is not a multiple of `of`. In the message, `words` says what `of` is.
 function M.multiple(refuse, what, n, of, words, plus)
   local more = plus or 0

@@ -219,7 +219,7 @@ function M.step(s, p, families, defaults, own, where)
   local group, size = model.groups(s, families)
   read_arguments(v, size "instances", refuse)
   local tp, pp, cp, ep = size "tp", size "pp", size "cp", size "ep"
-  local etp = families.expert_tp and s:has(families.expert_tp) and size "expert_tp" or tp
+  local etp = model.has(s, families.expert_tp) and size "expert_tp" or tp
   local vpp = p.virtual_pipeline_model_parallel_size
   if vpp and v.interleave and vpp ~= v.interleave then
     refuse("interleave %d is not vpp, %d; leave one of them out", v.interleave, vpp)

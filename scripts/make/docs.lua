@@ -75,24 +75,25 @@ local function opening(b)
     return ("{carrier?: %s|moongrid.Job, device?: integer|integer[], share_gpu?: boolean, timeout?: number, "):format(
       table.concat(carriers(), "|")) .. "budget?: integer, " .. ([[
 ranks_per_id?: integer, blocking?: boolean}
----the carrier (%s), or a job to use as one; the GPU of this rank, or those of all ranks of a machine (by default its
----index among these); let ranks share one; seconds that a creation may take (%d); bytes of GPU memory for
----communicators; group size above which a group gets several unique ids (128); whether a trainer's calls on the
----communicators block, as on those of ncclCommInitRank (true)]]):format(carriers()[1], b.timeout)
+---carrier: its name (%s), or an open job that serves as carrier; device: the GPU of this rank, or a list of the GPUs
+---of all ranks of this node (by default each rank takes the GPU of its index on the node); share_gpu: several ranks
+---may use one GPU; timeout: seconds that a creation may take (%d); budget: most bytes of GPU memory for communicators;
+---ranks_per_id: a group of more ranks gets several unique ids (128); blocking: the trainer's calls on communicators
+---block, as with ncclCommInitRank (true)]]):format(carriers()[1], b.timeout)
   elseif b.makes then
     return [[{timeout?: number, threads?: "any"|"funneled"|"serialized"|"multiple", ]] .. ([[
 on_deadline?: "error"|"abort", communicators?: integer, comm?: integer}|integer
----seconds that a call over all ranks may take (%d); the thread level to request from MPI (funneled), or that it must
----have; if MPI cannot return at the deadline: keep waiting (error), or end the process (abort); most communicators of
----the job on a rank; the Fortran handle of a host's communicator (MPI_Comm_c2f), in place of MPI_COMM_WORLD, also
----without a table: mpi(comm)]]):format(b.timeout)
+---timeout: seconds that a call over all ranks may take (%d); threads: the thread level to request from MPI, or that a
+---running MPI must have (funneled); on_deadline: if a call of MPI does not return at the deadline, keep waiting (error)
+---or end the process (abort); communicators: the most that the job may have on a rank; comm: the Fortran handle
+---(MPI_Comm_c2f) of the communicator to use in place of MPI_COMM_WORLD; also mpi(handle)]]):format(b.timeout)
   end
   return ("{timeout?: number} seconds that a call over all ranks may take (%d)"):format(b.timeout)
 end
 
 local over = [[
----The carrier sends their ids: %s. mpi also creates the communicators of families with backend "mpi".
----Collective. If one rank has no GPU, library or driver, every rank gets nil, message, status.]]
+---The carrier (%s) sends their ids. mpi also creates the communicators of families with backend "mpi".
+---Collective. If a rank has no GPU, library or driver, every rank gets nil, message, status.]]
 
 local function backend_function(b)
   return ([[
@@ -133,13 +134,14 @@ local match = ("In %d recorded cases (%d tables) the recipes agree with the syst
 local texts = { -- file -> marker -> the text between its lines
   ["lua/moongrid/meta.lua"] = {
     options = [[
----The options of a family for its communicators. Families with the same members share communicators only if these
----are equal (except ]] .. free() .. [[). In parentheses: the backends that use the option, if not all do.
+---The options of a family for its communicators. Families with the same members share communicators only if their
+---options are equal (except ]] .. free() .. [[).
+---In parentheses: the backends that use the option, unless all do.
 ---@class moongrid.Options
 ]] .. lines_of(options, option_annotation),
     fields = [[
----Fields of ncclConfig_t, and the first NCCL that has them; flags are true, false, 1 or 0. A field that is left out
----has NCCL's default.
+---Fields of ncclConfig_t, each with the first version of NCCL that has it. A flag is true, false, 1 or 0. A field that
+---is left out has NCCL's default.
 ---@class moongrid.Nccl
 ]] .. lines_of(fields, field_annotation),
     backends = lines_of(backends, backend_function),

@@ -471,6 +471,15 @@ describe("steps.transformer", function()
       .. "one of them out"):format(select(2, support.read("lua/moongrid/recipes/megatron.lua"):match("^(.*)steps%.transformer"):gsub("\n", "")) + 1))
   end)
 
+  it("takes the first family of a list that the plan has, for every role", function()
+    local function digest(base, made)
+      local text = ('return recipe { base = "%s", step = steps.%s }'):format(base, made)
+      return require "moongrid".load("listed.lua", { text = text }):plan(8, { tp = 2 }):step().digest
+    end
+    assert.equal(digest("megatron", "transformer()"), digest("megatron", "transformer { expert_tp = { 'none', 'expt_tp' } }"))
+    assert.equal(digest("torchtitan", "fsdp2()"), digest("torchtitan", "fsdp2 { shard = { 'none', 'fsdp' } }"))
+  end)
+
   it("leaves plans as they are unless a parameter is given", function()
     local plan = json.decode((run "build/moongrid plan picotron --world 8 --json"))
     assert.is_nil(plan.params.layers)

@@ -1,9 +1,9 @@
--- Hugging Face accelerate's ParallelismConfig, which Trainer, TRL and axolotl use: one DeviceMesh of the dims above
--- size 1, tp fastest, then sp, cp, dp_shard, dp_replicate, and three flattened dims.
+-- Hugging Face accelerate's ParallelismConfig, which Trainer, TRL and axolotl use: one DeviceMesh of the dims with a
+-- size above 1 (tp is the fastest, then sp, cp, dp_shard, dp_replicate), and three dims that are flattened from these.
 -- Source: huggingface/accelerate 1.15.0, accelerate/parallelism_config.py (build_device_mesh, _validate_accelerator),
 -- accelerate/accelerator.py (the ranks).
--- As there: plain data parallelism (all sizes 1) makes no groups, since DDP uses the group of all ranks; sp above 1
--- makes none, since DeepSpeed makes its own, and then no size is checked against the world.
+-- As there: plain data parallelism (all sizes 1) makes no groups, since DDP uses the group of all ranks. sp_size above
+-- 1 makes no groups, since DeepSpeed makes its own; then the product of the sizes need not be the world.
 -- Recorded: 55 cases of 1 to 33 ranks, 15 of them refused: tests/golden/accelerate.json.
 
 local dims = { "dp_replicate", "dp_shard", "cp", "sp", "tp" } -- slowest first
@@ -48,13 +48,13 @@ local function check(p, world)
   end
 end
 
--- Return a query for those of the given dims whose sizes are above 1, in this order.
+-- Return a query that lists the given dims whose sizes are above 1, in the given order.
 local function names_of(...)
   local all = { ... }
   return function(s, _, p) return enabled(p, s.world, all) end
 end
 
--- Return a query for this rank's coordinate in a dim: 0 if its size is 1, nil if there is no mesh.
+-- Return a query for this rank's coordinate in a dim: 0 if the dim has size 1, nil if there is no mesh.
 local function rank_in(dim)
   return function(s, _, p)
     if sizes_of(p, s.world)[dim] == 1 then return 0 end
@@ -135,5 +135,5 @@ return recipe {
     dp_replicate = "dp_replicate_size above 1", dp = "dp_shard_size or dp_replicate_size above 1",
     dp_shard_cp = "dp_shard_size or cp_size above 1", dp_cp = "dp_shard_size, dp_replicate_size or cp_size above 1",
   },
-  arguments = { mesh_dim = param.text(nil, "a dim, or a flattened one: dp, dp_shard_cp, dp_cp") },
+  arguments = { mesh_dim = param.text(nil, "a dim, or a flattened dim: dp, dp_shard_cp or dp_cp") },
 }

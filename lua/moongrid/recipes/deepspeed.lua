@@ -4,9 +4,9 @@
 -- Source: deepspeedai/DeepSpeed, pull request 7726 at commit 5fbbb014, deepspeed/utils/parallel_state.py and
 -- parallel_state_wrappers.py.
 -- Not as there: orders in which experts cross pipeline stages, sp together with ep, and nodes of which the last one is
--- smaller are refused; the source rank of a strided group, too, is its first rank; groups of backends other than NCCL
--- have members; the keys of a config are read at its top level; an instance without a name answers queries, and a
--- second instance of the same name is a plan of its own.
+-- smaller are refused; the source rank of every group, also of a strided one, is its first rank; groups of backends
+-- other than NCCL have members; the keys of a config are read at its top level; an instance without a name answers
+-- queries, and a second instance of the same name is a plan of its own.
 -- Recorded: 87 cases of 1 to 32 ranks, 18 of them refused: tests/golden/deepspeed_pr7726.json.
 
 local arithmetic = ...
@@ -14,7 +14,7 @@ local gcd = arithmetic.gcd
 
 local function refuse(...) error(string.format(...), 2) end
 
--- Call fn; if it refuses, name the responsible parameter in the error.
+-- Call fn. If it raises an error, put the name of the parameter before the message.
 local function blame(parameter, fn, ...)
   local ok, value = pcall(fn, ...)
   if ok then return value end
@@ -33,7 +33,7 @@ local arguments = {
   { "size", "tensor_model_parallel_size", 1, "tensor-parallel size of the dense layers", "tp" },
   { "size", "pipeline_model_parallel_size", 1, "pipeline stages", "pp" },
   { "size", "virtual_pipeline_model_parallel_size", nil, "virtual stages per rank; needs 2 stages or more", "vpp" },
-  { "text", "pipeline_model_parallel_comm_backend", nil, "of pp: nccl, or ucc (the job's own backend)" },
+  { "text", "pipeline_model_parallel_comm_backend", nil, "backend of pp: nccl, or ucc, here the job's own backend" },
   { "size", "context_parallel_size", 1, "context-parallel size; needs cp in the order", "cp" },
   { "size", "sequence_parallel_size", 1, "Ulysses size; needs sp in the order, excludes tp, pp, ep", "sp" },
   { "list", "hierarchical_context_parallel_sizes", nil, "levels of cp, innermost first", "hcp" },
@@ -45,7 +45,7 @@ local arguments = {
   { "list", "get_position_embedding_ranks", { 0 }, "stages of the position-embedding groups" },
   { "flag", "create_gloo_process_groups", false, "twins of the data-parallel groups on the CPU (MPI)" },
   { "size", "device_count", nil, "devices per node; makes the all-to-all groups", "devices_per_node" },
-  { "number", "distributed_timeout_minutes", nil, "for creating a group; left out, the backend's" },
+  { "number", "distributed_timeout_minutes", nil, "minutes to create a group; default: the backend's" },
   { "names", "high_priority_stream_groups", nil, "families with high-priority streams, [\"tp\",\"dp\"]" },
   { "table", "nccl_communicator_config", nil, "fields of ncclConfig_t by family: {\"tp\":{\"max_ctas\":8}}" },
   { "file", "nccl_communicator_config_path", nil, "the same from a YAML file" },
@@ -66,7 +66,7 @@ end
 
 local known = { "tp", "sp", "cp", "ep", "dp", "pp" }
 
--- Return an order with the missing names in front, except pp, which is added at the end.
+-- Return an order with the missing names in front. pp comes last.
 local function whole(names, missing)
   local order, pp = {}, ""
   for _, list in ipairs { missing, names } do
@@ -141,7 +141,7 @@ local function check_virtual(p, ranks)
   end
 end
 
--- Return a family with the NCCL options that a config has under its name. The priority is an option of torch.
+-- Return a family with the NCCL options that a config has under the family's name. is_high_priority_stream is torch's.
 local function with_nccl(family, name, fields)
   if fields == nil then return family end
   if type(fields) ~= "table" then
@@ -177,7 +177,7 @@ local layout = recipe {
     local etp = p.expert_tensor_parallel_size or tp
     check(p, etp)
 
-    local dp = #world // math.min(1.0 * tp * sp * cp * pp, 1.0 * etp * ep * pp) -- the larger of both grids
+    local dp = #world // math.min(1.0 * tp * sp * cp * pp, 1.0 * etp * ep * pp) -- the larger dp of the two grids
     local order = order_of(p.order, { tp = math.max(tp, etp), sp = sp, cp = cp, ep = ep, dp = dp, pp = pp })
     local dense = grid(world, order, { tp = tp, sp = sp, cp = cp, pp = pp, dp = fill })
     for i, name in ipairs(order) do order[i] = name == "tp" and "etp" or name end
@@ -213,7 +213,7 @@ local layout = recipe {
       if p.create_gloo_process_groups then add(name .. "_gloo", family:with { backend = "mpi" }) end
     end
     add_data("dp_cp", dp_cp)
-    add_data("intra_dp_cp", intra) -- the same communicators as dp_cp with one instance
+    add_data("intra_dp_cp", intra) -- with one instance it has the communicators of dp_cp
     add_data("dp", dense "dp")
     add("cp", dense "cp")
     local levels = p.hierarchical_context_parallel_sizes
@@ -233,8 +233,8 @@ local layout = recipe {
     add_data("ep_dp", ep_dp)
     add_data("intra_ep_dp", intra_ep)
     if n > 1 then add("inter_ep_dp", inter_ep) end
-    add("intra_dist_opt", t.tp_ep_pp:bundle(t.tp_ep_pp.count // n)) -- not ascending: one pipeline after the other
-    add("sp", dense "sp") -- without sp: groups of one, and dp
+    add("intra_dist_opt", t.tp_ep_pp:bundle(t.tp_ep_pp.count // n)) -- ranks do not ascend: one pipeline after the other
+    add("sp", dense "sp") -- without sp: groups of one rank; then sp_dp has the groups of dp
     add("sp_dp", dense("sp", "dp"))
     if p.device_count then
       local nodes = grid(world, "device_count-node", { device_count = math.min(p.device_count, #world), node = fill })
@@ -254,8 +254,8 @@ local function refuse_context_parallel(given)
   for name, none in pairs { context_parallel_size = 1, hierarchical_context_parallel_sizes = false } do
     local value = given[name]
     if value ~= nil and tonumber(value) ~= none then
-      refuse("config: there is no context parallelism from a config (%s %s); leave out its sizes, or "
-        .. "give arguments only", name, shown(value))
+      refuse("with a config there is no context parallelism (%s %s); leave out its sizes, or "
+        .. "the config", name, shown(value))
     end
   end
 end
@@ -271,7 +271,7 @@ local function settings(p)
     refuse("config: tensor_parallel is %s, not a table; {\"autotp_size\":2} would do", tostring(section))
   end
   if config.parallelism ~= nil then
-    refuse("config: section 'parallelism' is of an earlier revision, and nothing reads it; its keys would do at the "
+    refuse("config: section 'parallelism' is of an earlier revision, and nothing reads it; put its keys at the "
       .. "top level")
   end
   local autotp = section and section.autotp_size
@@ -363,7 +363,8 @@ for name, group in pairs {
 } do
   ask_of(name, name, group)
 end
--- DeepSpeed's name for tensor parallelism; with sequence parallelism there is no such group, whatever is set.
+-- model_parallel is DeepSpeed's name for tensor parallelism. With sequence parallelism there is no such group, so the
+-- answers are rank 0 of 1, whatever a trainer has set.
 ask_of("model_parallel", "tensor_model_parallel", function(s) return s.tp end)
 for what, alone in pairs { _rank = 0, _world_size = 1 } do
   local query = queries["model_parallel" .. what]
@@ -377,7 +378,7 @@ for name, family in pairs {
 } do
   queries[name] = function(s) return s:has(family) and s[family] and s[family].ranks end
 end
--- Without sequence parallelism these are the groups of data parallelism, with its set values.
+-- Without sequence parallelism these answers are those of data parallelism, with the values that a trainer has set.
 for _, name in ipairs { "sequence_data_parallel", "sequence_and_data_parallel" } do
   for _, what in ipairs { "_rank", "_world_size" } do
     queries[name .. what] = function(s, q, p, set)
@@ -389,8 +390,8 @@ end
 queries.is_initialized = function() return true end -- a state always has groups
 
 local params = declared(false)
-params.config = param.file(nil, "a DeepSpeed config, or its file; an argument beside it wins")
-params.from_config = param.flag(false, "start from a config, which must be given")
+params.config = param.file(nil, "a DeepSpeed config, or the path of its file; other parameters take precedence over it")
+params.from_config = param.flag(false, "true: a config must be given")
 
 return recipe {
   doc = "DeepSpeed's ParallelState: dense and expert grids, Ulysses, start from a config",
@@ -424,12 +425,12 @@ return recipe {
     all_to_all_global = "device_count, and more nodes than one",
   },
   arguments = {
-    check_initialized = param.flag(true, "false: no error where there is no such group"),
-    with_context_parallel = param.flag(false, "the group that also spans context parallel"),
-    partial_data_parallel = param.flag(false, "of one instance of the optimizer; needs with_context_parallel"),
-    partial_expert_data_parallel = param.flag(false, "the same of experts"),
-    between_nodes = param.flag(false, "the all-to-all group of equal devices of all nodes, not that of a node"),
-    ignore_virtual = param.flag(true, "false: with virtual stages"),
+    check_initialized = param.flag(true, "false: return nil if there is no such group"),
+    with_context_parallel = param.flag(false, "the group that also has the ranks of context parallelism"),
+    partial_data_parallel = param.flag(false, "the group of one optimizer instance; needs with_context_parallel"),
+    partial_expert_data_parallel = param.flag(false, "the same for experts"),
+    between_nodes = param.flag(false, "the all-to-all group of devices with one index on all nodes, not of a node"),
+    ignore_virtual = param.flag(true, "false: only the first and the last virtual stage count"),
     vp_stage = param.index(0, "virtual stage of this rank"),
   },
 }

@@ -1,7 +1,7 @@
--- DeepSpeed's groups.py and parallel_state_sp.py: the groups of each of their functions are made if the
--- parameter with its size is given. Experts are placed on the ranks of a pipeline stage, which are taken in
--- one of three orders and cut into expert groups. Ranks at equal positions of these groups have the same
--- experts. A lane has the ranks of one tensor-parallel coordinate:
+-- DeepSpeed's groups.py and parallel_state_sp.py. Each of their functions that makes groups has a parameter here; if it
+-- is given, the groups are made. Experts: the ranks of a pipeline stage are taken in one of three orders and cut into
+-- expert groups. Ranks at equal positions of these groups have the same experts. A lane has the ranks with one
+-- tensor-parallel coordinate:
 --
 --   consecutive           0 1 2 3 ...          no tensor parallelism, or mp_mode sp, or folded
 --   lane after lane       0 2 4 .. 1 3 5 ..    tensor parallelism of the dense layers only
@@ -9,10 +9,10 @@
 --
 -- Source: deepspeedai/DeepSpeed at commit edaa7221, deepspeed/utils/groups.py,
 -- deepspeed/module_inject/auto_ep_folding.py, deepspeed/runtime/sequence_parallel/parallel_state_sp.py.
--- As there: etp_size of a folding spec is 1; DeepSpeed (AutoEP) refuses other sizes, too.
--- Not as there: sizes that leave ranks out, or that DeepSpeed cuts to the world, are refused; the source rank of a
--- strided group, too, is its first rank; a member's position is that in DeepSpeed's list, which torch sorts; groups
--- that are requested twice are made once, and a second request with another mp_size is refused.
+-- As there: a folding spec may have only etp_size 1.
+-- Not as there: sizes that leave ranks out, or that DeepSpeed cuts to the world, are refused; the source rank of every
+-- group, also of a strided one, is its first rank; a member's position is that in DeepSpeed's list, which torch sorts;
+-- groups that are requested twice are made once; model_parallel_size_ and tensor_model_parallel_size must be equal.
 -- Recorded: 90 cases of 1 to 64 ranks, 16 of them refused: tests/golden/deepspeed_groups.json.
 
 local arithmetic = ...
@@ -60,7 +60,7 @@ local function add_experts(t, world, p)
     if p.use_data_before_expert_parallel_ then
       data, experts = ranks:split(ranks.size // ep)
     else
-      experts, data = ranks:split(ep, { table = true }) -- explicit lists only if a group crosses lanes
+      experts, data = ranks:split(ep, { table = true }) -- without a rule if a group crosses lanes
     end
     if not made[ep] then
       made[ep] = true
@@ -94,7 +94,7 @@ for getter, group in pairs {
   expert_data_parallel = expert_data,
   tensor_model_parallel = function(s) return s.tp end,
   data_parallel = function(s) return s.dp end,
-  model_parallel = model_parallel, -- the sequence-parallel module's, if it is in use
+  model_parallel = model_parallel, -- with sequence parallelism answered by parallel_state_sp.py
   sequence_parallel = function(s) return s.sp end,
   sequence_data_parallel = function(s) return s.sp_dp end,
 } do
@@ -108,14 +108,14 @@ return recipe {
     expert_parallel_size_ = param.list(nil, "sizes of expert groups, such as 2,4: families ep_size_2, ...", "ep"),
     mp_size = param.size(1, "tensor- (or sequence-) parallel size of the dense layers", "mp"),
     pp_size = param.size(1, "pipeline stages", "pp"),
-    mp_mode = param.text("tp", "what mp_size is: tp or sp"),
-    use_data_before_expert_parallel_ = param.flag(false, "data-parallel neighbours instead of expert-parallel ones"),
+    mp_mode = param.text("tp", "whether mp_size is of tensor (tp) or sequence parallelism (sp)"),
+    use_data_before_expert_parallel_ = param.flag(false, "neighbours share a data-parallel group, not an expert group"),
     enable_expert_tensor_parallelism = param.flag(false, "experts are cut by mp_size as well"),
-    folding_spec = param.table(nil, "expert groups across lanes: {\"tp_size\":2,\"ep_size\":4,\"pp_size\":1}"),
+    folding_spec = param.table(nil, "let expert groups cross lanes: {\"tp_size\":2,\"ep_size\":4,\"pp_size\":1}"),
     group_size = param.size(nil, "ranks of a ZeRO group of parameters", "zero_hpz_partition_size", "hpz"),
     device_count = param.size(nil, "devices per node; makes the all-to-all groups", "devices_per_node"),
     tensor_model_parallel_size = param.size(nil, "AutoTP size: families dp, mp, tp", "tp"),
-    data_parallel_size = param.size(nil, "of AutoTP; must be the rest of the world", "dp"),
+    data_parallel_size = param.size(nil, "AutoTP's data-parallel size: world / tensor_model_parallel_size", "dp"),
     model_parallel_size_ = param.size(nil, "families dp and mp only"),
     sequence_parallel_size = param.size(nil, "Ulysses size, 2 or more: families sp, sp_dp", "sp"),
     clone_world_group = param.flag(false, "one group of all ranks"),
@@ -146,7 +146,7 @@ return recipe {
       local g = grid(world, "tp-dp", { tp = tp, dp = p.data_parallel_size or fill })
       t.dp = g "dp"
       t.mp = g "tp"
-      if p.tensor_model_parallel_size then t.tp = g "tp" end -- the same communicators as mp
+      if p.tensor_model_parallel_size then t.tp = g "tp" end -- it has the communicators of mp
     end
     if p.sequence_parallel_size == 1 then
       local near = arithmetic.nearest(1, #world)
@@ -155,7 +155,7 @@ return recipe {
     if p.sequence_parallel_size then
       local g = grid(world, "sp-dp", { sp = p.sequence_parallel_size, dp = fill })
       t.sp = g "sp"
-      t.sp_dp = g("sp", "dp") -- the whole world, in DeepSpeed
+      t.sp_dp = g("sp", "dp") -- all ranks of the world, as in DeepSpeed
     end
     if p.clone_world_group then t.world_group = grid(world, "all", { all = fill }) "all" end
     return t
@@ -180,7 +180,7 @@ return recipe {
     _clone_world_group = "world_group",
   },
   families = {
-    ["ep_size_*"] = "expert_parallel_size_: by the size of expert groups",
+    ["ep_size_*"] = "expert_parallel_size_: a family for each size of expert groups",
     ["edp_size_*"] = "expert_parallel_size_: the ranks that share the experts of ep_size_*",
     zero_param_intra = "group_size",
     all_to_all_local = "device_count",
@@ -193,7 +193,7 @@ return recipe {
     world_group = "clone_world_group",
   },
   arguments = {
-    group_name = param.text(nil, "expert groups by their family: ep_size_4"),
-    between_nodes = param.flag(false, "the all-to-all group of equal devices of all nodes, not that of a node"),
+    group_name = param.text(nil, "the family of expert groups: ep_size_4"),
+    between_nodes = param.flag(false, "the all-to-all group of devices with one index on all nodes, not of a node"),
   },
 }

@@ -25,7 +25,7 @@ local function by_prime_factors(n)
   return sizes
 end
 
--- Return those of the parameters of DeepSpeed's own topologies that are given, as "num_pp 4".
+-- Return the given parameters of DeepSpeed's own topologies, each with its value: "num_pp 4".
 local function named_params(p)
   local said = {}
   for _, name in ipairs { "topology", "num_pp", "num_mp", "num_dp" } do
@@ -34,11 +34,11 @@ local function named_params(p)
   return said
 end
 
--- Return axes and dims as given by the caller.
+-- Return the parameters axes and dims.
 local function given_axes(p)
   local axes, dims, other = p.axes, p.dims, named_params(p)
   if other[1] then
-    refuse("axes and dims say it all; leave out %s, or axes and dims", table.concat(other, ", "))
+    refuse("axes and dims already give the topology; leave out %s, or axes and dims", table.concat(other, ", "))
   end
   if not axes then refuse "axes is missing; names such as pipe-data-model would do" end
   if not dims or #dims ~= #axes then
@@ -48,7 +48,7 @@ local function given_axes(p)
   return axes, dims
 end
 
--- Return the axes of one of DeepSpeed's own topologies; data takes what remains.
+-- Return the axes and sizes of one of DeepSpeed's own topologies. Without num_dp, data takes the ranks that remain.
 local function named_axes(p)
   local class = p.topology or p.num_mp and "PipeModelDataParallelTopology" or "PipeDataParallelTopology"
   local axes = named[class]
@@ -93,7 +93,7 @@ local function axis_names(s)
   return names
 end
 
--- Return the ranks at some coordinates, the other axes free.
+-- Return all ranks that have some coordinates, whatever their coordinates on other axes.
 local function filter_match(s, coords)
   local fixed = {}
   for axis in pairs(coords) do fixed[#fixed + 1] = axis end
@@ -152,7 +152,7 @@ local queries = {
   data_parallel_id = function(s) return s.topo.data end,
   is_first_stage = function(s) return s.topo.pipe == 0 end,
   is_last_stage = function(s) return s.topo.pipe == topo(s).pipe - 1 end,
-  stage_to_global = function(s, q) -- a rank of a stage; other coordinates are those of the asking rank, unless given
+  stage_to_global = function(s, q) -- the rank of a stage whose other coordinates are this rank's, unless q has them
     local coords = topo(s):coords(s.rank)
     for axis, asked in pairs(q) do coords[axis == "stage_id" and "pipe" or axis] = asked end
     return topo(s):rank(coords)
@@ -160,7 +160,7 @@ local queries = {
   dp_groups = function(s) return axis_comm_lists(s, "data") end,
   pipe_groups = function(s) return axis_comm_lists(s, "pipe") end,
   model_groups = function(s) return s.slice.size > 1 and axis_comm_lists(s, "model") or nil end,
-  p2p_groups = function(s) -- for each rank the pair of it and the rank of the next stage; stage 0 follows the last
+  p2p_groups = function(s) -- for each rank its pair with the rank in the next stage; stage 0 follows the last stage
     local pp, buddies = s.plan:family "pp", {}
     for _, line in pairs(pp) do
       for i, rank in ipairs(line) do buddies[rank + 1] = { rank, line[i % #line + 1] } end
@@ -181,10 +181,10 @@ return recipe {
     axes = param.names(nil, "names of the axes, slowest first: pipe-data-model"),
     dims = param.list(nil, "size of each axis"),
     topology = param.text(nil, "instead of axes: PipeDataParallelTopology or PipeModelDataParallelTopology"),
-    num_pp = param.size(nil, "its pipeline stages; default 1", "pp"),
-    num_mp = param.size(nil, "its model-parallel size; default 1", "mp", "tp"),
-    num_dp = param.size(nil, "its data-parallel size; left out, whatever remains", "dp"),
-    grid = param.flag(true, "make the groups; false: only coordinates"),
+    num_pp = param.size(nil, "pipeline stages of the topology (1)", "pp"),
+    num_mp = param.size(nil, "model-parallel size of the topology (1)", "mp", "tp"),
+    num_dp = param.size(nil, "data-parallel size of the topology; left out, it takes the ranks that remain", "dp"),
+    grid = param.flag(true, "make groups; false: only the grid, for questions about coordinates"),
   },
   build = function(world, p)
     local axes, dims = axes_of(world, p)
@@ -198,13 +198,13 @@ return recipe {
       if not sizes[axis] then missing[#missing + 1] = axis end
     end
     if missing[1] then
-      refuse("axes %s: the groups of a pipeline need axis '%s'; '%s-%s' would do, %s 1, or grid=false", said,
+      refuse("axes %s: the groups of a pipeline need axis '%s'; '%s-%s' would do, with %s 1, or grid=false", said,
         table.concat(missing, "' and '"), table.concat(missing, "-"), said, missing[2] and "their sizes" or "its size")
     end
-    t.ds_model = g:except "data" -- all ranks that have the same data
+    t.ds_model = g:except "data" -- a group has all ranks that work on the same data
     t.dp = g "data"
     t.pp = g "pipe"
-    t.slice = sizes.model and g "model" or g() -- tensor parallelism; without it a group per rank
+    t.slice = sizes.model and g "model" or g() -- tensor parallelism; without it each rank is a group
     return t
   end,
   queries = queries,

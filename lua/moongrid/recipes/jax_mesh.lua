@@ -4,17 +4,17 @@
 --
 --   rings     small boxes of some kinds of TPU: neighbours in the order are neighbours in the box
 --   torus     other TPUs: an axis of the mesh gets axes of the torus, or factors of them where that is allowed
---   slices    or processes: each is ordered by itself, then they are concatenated
+--   slices    or processes: each is ordered by itself; along each axis of the mesh they follow each other
 --
 -- GPUs are ordered by id, CPUs keep the order of the list.
 -- Source: jax-ml/jax, jax/_src/mesh_utils.py of the releases 0.12.0.1 (the default) and 0.10.2, parameter `version`:
--- before 0.12 the kinds "TPU v5" and "TPU v5e" had no rings, and the cores of a TPU7 were an axis as the others.
+-- before 0.12 the kinds "TPU v5" and "TPU v5e" had no rings, and the cores of a TPU7 were an axis like any other.
 -- custom_mesh and optimize_mesh_for_tpu_v6e: AI-Hypercomputer/maxtext at commit e591f30c,
 -- src/maxtext/utils/max_utils.py (create_custom_device_mesh, reshape_mesh_to_rings, optimize_mesh_for_tpu_v6e).
 -- Not as there: MaxText ignores a custom_mesh in one slice whose axes are whole; here it is refused. JAX 0.10.2 forgets
 -- prime factors of some sizes (14 = 2 x 7), and fails.
 -- Recorded: 53 cases of 1 to 64 ranks, 9 of them refused: tests/golden/jax_mesh.json.
--- Recorded: nothing. MaxText's rings follow its source; a model agrees on random devices:
+-- Recorded: nothing. MaxText's rings follow its source; a second program agrees on random devices:
 -- tests/golden/models/jax_mesh.lua.
 
 local arithmetic, piece = ...
@@ -126,7 +126,7 @@ local contiguous = {
   ["4 x 8 x 8"] = { "64 x 4", "4 x 64" }, ["8 x 8 x 8"] = { "64 x 8" }, ["8 x 16 x 16"] = { "256 x 8", "8 x 256" },
 }
 
--- Return the torus for such a mesh: y and z are swapped if they are equal.
+-- Return the torus for such a mesh. If y and z have equal sizes, they are swapped.
 local function contiguous_torus(torus, shape)
   local x, y, z, core = table.unpack(torus)
   local said, sizes = string.format("%d x %d x %d", x.size, y.size, z.size), {}
@@ -141,9 +141,9 @@ local function contiguous_torus(torus, shape)
     shapes[1] and "mesh_shape " .. table.concat(shapes, " or ") or "contiguous_submeshes=false")
 end
 
--- Return numbers by which cuts are compared, the most important first: ranks along whole axes of the torus, the number
--- of such axes, their speed if it differs (of the fastest, then of all), ranks along axes that are in use already. Axes
--- of size 1 count for the axis of the mesh that comes first.
+-- Return numbers by which cuts are compared, the most important first: ranks along whole axes of the torus; the number
+-- of such axes; if axes differ in speed, the speed of the fastest axis of the cut, then of all its axes; ranks along
+-- axes that earlier cuts use, too. An axis of size 1 counts only for the first cut.
 local function merits(torus, free, cut)
   local whole, count, slowest, slow, in_use = 1, 0, 9, 0, 1
   for i, part in ipairs(cut) do
@@ -214,7 +214,7 @@ local function on_torus(devices, shape, p)
       .. "allow_split_physical_axes=true would do", axis - 1, shape[axis], table.concat(free, " x "))
   end
   cuts = cuts or cuts_of(torus, shape, true)
-  -- if several axes of the mesh share an axis of the torus, the later ones get neighbours
+  -- if several axes of the mesh share an axis of the torus, the later axes of the mesh get neighbours
   local flat, rest = { 0 }, {}
   for i, along in ipairs(torus) do rest[i] = along.size end
   for _, cut in ipairs(cuts) do
@@ -244,7 +244,7 @@ local function ordered(devices, shape, p)
   return devices
 end
 
--- Return lists of devices with the same slice or process.
+-- Return a list of the devices of each slice or process.
 local function granules_of(devices, p)
   local key, keys, members = p.process_is_granule and "process_index" or "slice_index", {}, {}
   for _, device in ipairs(devices) do
@@ -351,7 +351,7 @@ local queries = {
     end
     return positions
   end,
-  device_order = function(s, _, p) -- a flat list: every axis repeats the ranks before it
+  device_order = function(s, _, p) -- a flat list: each axis replaces a rank by the rank's group along the axis
     local order
     for _, axis in ipairs((axes_of(p))) do
       local family, more = s.plan:family(axis), {}
@@ -382,17 +382,17 @@ return recipe {
   params = {
     version = param.text("0.12.0.1", "of JAX: 0.12.0.1 or 0.10.2"),
     mesh_shape = param.list(nil, "size of each axis, slowest first; -1: what remains; left out: one axis", "shape"),
-    axis_names = param.names(nil, "their names: data-model; left out: axis_0, axis_1, ...", "axes"),
+    axis_names = param.names(nil, "names of the axes: data-model; left out: axis_0, axis_1, ...", "axes"),
     groups = param.any(nil, "groups along several axes, the first one slowest: data-model,model-data"),
     devices = param.any(nil, "a record for each rank, as JAX lists its devices: id, platform, device_kind, coords, "
       .. "core_on_chip, process_index, slice_index; left out: ranks in order"),
-    contiguous_submeshes = param.flag(false, "devices of a process side by side; few meshes have that"),
-    allow_split_physical_axes = param.flag(false, "several axes may share one of the torus", "split"),
-    dcn_mesh_shape = param.list(nil, "slices or processes along each axis; mesh_shape is then that of one", "dcn"),
-    process_is_granule = param.flag(false, "processes, not slices"),
+    contiguous_submeshes = param.flag(false, "place the devices of a process side by side; few meshes allow it"),
+    allow_split_physical_axes = param.flag(false, "several axes of the mesh may share an axis of the torus", "split"),
+    dcn_mesh_shape = param.list(nil, "slices or processes along each axis; mesh_shape is of one of them", "dcn"),
+    process_is_granule = param.flag(false, "dcn_mesh_shape counts processes, not slices"),
     custom_mesh = param.text(nil, "MaxText's rings in slices of 16 x 16: hybrid_ring_64x4 or hybrid_ring_32x8"),
     optimize_mesh_for_tpu_v6e = param.flag(false, "MaxText's other ring on the 2 x 4 chips of a TPU v6e"),
-    should_sort_granules_by_key = param.flag(true, "in the order of their numbers; false: of the devices"),
+    should_sort_granules_by_key = param.flag(true, "order slices by their numbers; false: by their devices"),
   },
   build = function(world, p)
     if p.version ~= "0.12.0.1" and p.version ~= "0.10.2" then

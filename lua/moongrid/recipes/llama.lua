@@ -3,7 +3,7 @@
 -- Source: huggingface/transformers 4.57, models/{llama,mistral,mixtral,qwen2,qwen3,qwen2_moe,qwen3_moe,phi3,
 -- deepseek_v3}/modeling_*.py; NVIDIA/Megatron-LM, core 0.16, for its names.
 -- Not as there: Hugging Face's code cuts nothing. Here heads stay whole, and sizes that would cut one are refused.
--- Recorded: nothing. It has no groups of a system, but a grid of its own.
+-- Recorded: nothing. The groups are not those of a system.
 
 local arithmetic = ...
 local types = { bfloat16 = "bf16", float16 = "f16", float32 = "f32", float64 = "f64" }
@@ -18,8 +18,8 @@ local kinds = {
   deepseek_v3 = { latent = true, shared = "shared_experts", correction = true },
 }
 
--- Rules between names. Both sides of a rule have the same elements, so a checkpoint with one side can be resharded to
--- the other. hf "x.y" is model.layers.N.x.y, mg "x.y" decoder.layers.N.x.y.
+-- The rules of the field `names`: the tensors on both sides of a rule have the same elements, so a checkpoint with one
+-- side can be resharded to the other. hf "x.y" is model.layers.N.x.y, mg "x.y" decoder.layers.N.x.y.
 local rules = {}
 local function rule(from, to, how) rules[#rules + 1] = from .. " -> " .. to .. (how or "") end
 local function hf(first, ...)
@@ -74,7 +74,7 @@ rule(hf "self_attn.rotary_emb.inv_freq", "-")
 
 local function refuse(format, ...) error(string.format(format, ...), 2) end
 
--- Return the stage of each layer. Stages are as even as possible, larger ones first.
+-- Return the stage of each layer. Numbers of layers differ by at most one; the first stages have more.
 local function stages(layers, n)
   local of, layer = {}, 0
   for stage = 0, n - 1 do
@@ -113,12 +113,12 @@ end
 
 local function build(world, p)
   if p.config.quantization_config then
-    refuse("the model is quantized; this recipe has the tensors of one that is not")
+    refuse("the model is quantized; this recipe has only tensors of models that are not")
   end
   local others = false
   for _ in pairs(p.config) do others = true end
   if others and not p.model_type then
-    refuse("the file of parameters has no model_type, so it is not a config.json of Hugging Face's; "
+    refuse("the file of parameters has no model_type, so it is not a config.json of Hugging Face; "
       .. "model_type=llama would do")
   end
   local kind = kinds[p.model_type or "llama"]
@@ -140,7 +140,7 @@ local function build(world, p)
   local head = p.head_dim or p.hidden_size // heads
   local megatron, fused = p.names == "megatron", p.names == "fused" or kind.fused
   if p.names ~= "hf" and p.names ~= "fused" and not megatron then
-    refuse("names '%s'; they are hf, fused or megatron", p.names)
+    refuse("names is hf, fused or megatron, not '%s'", p.names)
   end
 
   local g = grid(world, "tp-dp-pp", { tp = p.tp, pp = p.pp, dp = fill })
@@ -155,16 +155,16 @@ local function build(world, p)
     for _, dim in ipairs { "etp", "ep", "edp" } do t[dim] = e(dim) end
     if nexperts % p.ep > 0 then refuse("ep %d does not divide the %d experts", p.ep, nexperts) end
   elseif p.ep > 1 then
-    refuse("ep %d, and the model has no experts", p.ep)
+    refuse("ep %d needs a model with experts; leave ep out", p.ep)
   end
   if p.num_hidden_layers < p.pp then refuse("pp %d is more than the %d layers", p.pp, p.num_hidden_layers) end
   check_heads(p, world.size, heads, kv, kind.latent, megatron or fused)
   local each = p.experts == "each"
   if not each and (p.experts ~= "stacked" or megatron) then
-    refuse("experts '%s'; they are each or, but for names=megatron, stacked", p.experts)
+    refuse("experts is each, or without names=megatron also stacked; not '%s'", p.experts)
   end
   if each and p.num_hidden_layers * nexperts > 2000 then
-    refuse("%d layers of %d experts are too many tensors to plan; experts=stacked makes one of each layer's",
+    refuse("%d layers of %d experts are too many tensors to plan; experts=stacked has one for all experts of a layer",
       p.num_hidden_layers, nexperts)
   end
 
@@ -340,32 +340,32 @@ return recipe {
     pp = param.size(1, "pipeline stages"),
     ep = param.size(1, "expert-parallel size"),
     etp = param.size(nil, "tensor-parallel size of experts; left out, tp"),
-    names = param.text("hf", "of the tensors: hf; fused, with q, k, v and gate, up in one; megatron"),
-    experts = param.text("each", "each a tensor, or stacked: those of a layer are one"),
-    type = param.text(nil, "of the elements; left out, that of the config, or bf16"),
-    router_type = param.text(nil, "of the elements of routers of experts; left out, as the other tensors"),
+    names = param.text("hf", "names of tensors: hf; fused, with q, k, v in one tensor, and gate, up; megatron"),
+    experts = param.text("each", "each: a tensor for each expert; stacked: one for all experts of a layer"),
+    type = param.text(nil, "type of the elements; left out, that of the config, or bf16"),
+    router_type = param.text(nil, "type of the elements of routers; left out, as for other tensors"),
     model_type = param.text(nil, "the architecture, as the config says; without a config llama"),
     hidden_size = param.size(4096, "elements of a token"),
     intermediate_size = param.size(11008, "elements between the two halves of an MLP"),
     num_hidden_layers = param.size(32, "layers"),
     num_attention_heads = param.size(32, "heads of queries"),
-    num_key_value_heads = param.size(nil, "heads of keys and values; left out, as many as of queries"),
+    num_key_value_heads = param.size(nil, "heads of keys and values; left out, as many as heads of queries"),
     head_dim = param.size(nil, "elements of a head; left out, hidden_size / heads"),
     vocab_size = param.size(32000, "tokens"),
     tie_word_embeddings = param.flag(false, "the output layer uses the weights of the embedding"),
     attention_bias = param.flag(false, "attention has biases"),
     mlp_bias = param.flag(false, "MLPs have biases"),
-    torch_dtype = param.text(nil, "of the elements, as torch calls it"),
-    dtype = param.text(nil, "the same under its new name"),
+    torch_dtype = param.text(nil, "type of the elements, by torch's name"),
+    dtype = param.text(nil, "the same under the new name of the field"),
     num_local_experts = param.size(nil, "experts of a layer (Mixtral)"),
     num_experts = param.size(nil, "the same (Qwen)"),
     n_routed_experts = param.size(nil, "the same (DeepSeek)"),
     moe_intermediate_size = param.size(nil, "intermediate_size of an expert"),
-    shared_expert_intermediate_size = param.index(nil, "that of the expert that all tokens use (Qwen)"),
+    shared_expert_intermediate_size = param.index(nil, "intermediate_size of the expert that all tokens use (Qwen)"),
     n_shared_experts = param.index(nil, "experts that all tokens use, stored as one (DeepSeek)"),
-    first_k_dense_replace = param.index(0, "first layers without experts"),
-    moe_layer_freq = param.size(1, "one layer of this many has experts"),
-    decoder_sparse_step = param.size(1, "the same, counted from 1"),
+    first_k_dense_replace = param.index(0, "number of first layers without experts"),
+    moe_layer_freq = param.size(1, "one layer of this many has experts, from layer 0 on"),
+    decoder_sparse_step = param.size(1, "one layer of this many has experts: the last one (Qwen)"),
     mlp_only_layers = param.list({}, "layers without experts"),
     q_lora_rank = param.size(nil, "rank of the queries (DeepSeek)"),
     kv_lora_rank = param.size(512, "rank of keys and values (DeepSeek)"),

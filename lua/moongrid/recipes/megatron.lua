@@ -5,7 +5,7 @@
 -- 5318 and 5014 can be made with every version.
 -- Not as there: orders with which the two grids would make different optimizer instances, and blocks of context
 -- parallelism of which the last one is smaller, are refused; an all-gather twin has the members of its original; an
--- order that has gtp_remat and lacks tp gets tp; use_sharp also finds groups that are made later; a state that was
+-- order with gtp_remat but without tp is accepted; use_sharp also finds groups that are made later; a state that was
 -- destroyed leaves nothing behind.
 -- Recorded: 159 cases of 1 to 64 ranks, 28 of them refused: tests/golden/megatron_core.json.
 -- Recorded: 44 cases of 6 to 16 ranks, 3 of them refused: tests/golden/megatron_core_new.json.
@@ -25,8 +25,8 @@ local function list_of(value, name)
   return value
 end
 
--- Return a family: the ranks of each pipeline group at some stages. `value` is a list (negative: from the end) or
--- "all".
+-- Return a family: the ranks of each pipeline group at some stages. `value` is a list of stages (a negative one counts
+-- from the end) or "all".
 local function stages(pp, value, name)
   if value == "all" then return pp end
   local list = {}
@@ -101,7 +101,7 @@ local function build(world, p)
     shards, expert_shards, replicas, expert_replicas = part "instances"(p, n, expert_n, shards, expert_shards)
   end
   if n > 1 and n ~= expert_n then t.inter_dp_cp = replicas:with(o.inter_dp_cp) end
-  if expert_n > 1 then t.inter_dist_opt = expert_replicas:with(o.inter_ep_dp) end -- with n == expert_n also for dense
+  if expert_n > 1 then t.inter_dist_opt = expert_replicas:with(o.inter_ep_dp) end -- for dense layers if n is expert_n
   t.intra_dp_cp = n > 1 and shards:with(o.intra_dp_cp) or t.dp_cp
   if remat then t.intra_dp_cp_gtp_remat = n > 1 and t.intra_dp_cp or t.dp_cp_gtp_remat end
   t.intra_expt_dp = expert_n > 1 and expert_shards:with(o.intra_ep_dp) or t.expt_dp
@@ -141,8 +141,8 @@ local function build(world, p)
   t.mp = dense("tp", "gtp_remat", "pp"):with(o.mp)
   t.tp = dense "tp":with(o.tp)
   t.pp = dense "pp":with(o.pp):with { backend = via[p.pipeline_model_parallel_comm_backend] }
-  -- Multi-token prediction with cp shifts tokens between pairs of the last stage. Lazy creation needs a call of all
-  -- ranks.
+  -- With multi-token prediction and cp only ranks of the last stage use torch's default group, so it cannot be lazy:
+  -- lazy creation is a call of all ranks.
   local shifts = (p.mtp_num_layers or 0) > 0 and dense.cp > 1
   if p.overlap_p2p and dense.pp == 2 or shifts then
     t.default_pg = all:with { lazy = not shifts } -- torch's default group
@@ -179,7 +179,7 @@ return recipe {
     tensor_model_parallel_size = param.size(1, "tensor-parallel size", "tp"),
     pipeline_model_parallel_size = param.size(1, "pipeline stages", "pp"),
     virtual_pipeline_model_parallel_size = param.size(nil, "virtual stages per rank; needs 2 stages or more", "vpp"),
-    pipeline_model_parallel_comm_backend = param.text(nil, "nccl or ucc for pp; default: the backend of the others"),
+    pipeline_model_parallel_comm_backend = param.text(nil, "nccl or ucc for pp; default: that of other families"),
     use_sharp = param.flag(false, "let the network reduce for one family, which is created first", "sharp"),
     sharp_enabled_group = param.text(nil, "family of sharp: dp (dp x cp) or dp_replica (between instances)"),
     context_parallel_size = param.size(1, "context-parallel size", "cp"),

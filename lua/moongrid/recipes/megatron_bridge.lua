@@ -1,16 +1,16 @@
 -- Megatron-Bridge's process groups without Megatron's global state (use_decentralized_pg): two grids of HyperCommGrid,
 -- dense (tp, cp, dp, pp) and of experts (tp, ep, dp, pp), the first dim fastest. With vision_world_size the first ranks
--- have a collection of their own for the vision model (vision_...), and the rest that of the language model.
+-- have a collection of their own for the vision model (vision_...), and the other ranks that of the language model.
 -- Source: NVIDIA-NeMo/Megatron-Bridge 0.6.2, megatron/bridge/training/initialize.py (_create_pg_collection,
 -- _create_dist_train_pgs). With use_decentralized_pg=false the groups are `megatron`'s.
--- As there: experts are not cut by tensor parallelism unless that is asked for; optimizer instances cut the data
--- parallelism of experts alone.
--- Recorded: nothing. It follows the source; a model agrees on random parameters:
+-- As there: if ep is above 1, experts are not cut by tensor parallelism unless etp is given; optimizer instances cut
+-- only the data parallelism of experts.
+-- Recorded: nothing. It follows the source; a second program agrees on random parameters:
 -- tests/golden/models/megatron_bridge.lua.
 
 local arithmetic = ...
 
--- Return the sizes of one model. `prefix` is that of its parameters: "vision_" or "".
+-- Return the sizes of one model. `prefix` begins the names of its parameters: "vision_" or "".
 local function sizes_of(p, prefix)
   local sizes = { cp = p[prefix .. "context_parallel_size"] }
   for dim, name in pairs { tp = "tensor", pp = "pipeline", ep = "expert" } do
@@ -31,11 +31,11 @@ local function grids_of(ranks, p, prefix)
   return grid_of("tp", "cp", "dp", "pp"), grid_of("etp", "ep", "dp", "pp")
 end
 
--- Refuse instances that do not divide the data parallelism of all experts.
-local function check_instances(n, dp)
+-- Refuse instances that do not divide dp, which `what` names.
+local function check_instances(n, dp, what)
   if dp % n == 0 then return end
-  error(string.format("num_distributed_optimizer_instances %d does not divide the data-parallel size of experts, %d in "
-    .. "each model; %s would do", n, dp, arithmetic.nearest(n, dp)))
+  error(string.format("num_distributed_optimizer_instances %d does not divide %s, %d; %s would do", n, what, dp,
+    arithmetic.nearest(n, dp)))
 end
 
 -- Add the families of one model.
@@ -82,22 +82,22 @@ return recipe {
     pipeline_model_parallel_size = size("pipeline stages", "pp"),
     context_parallel_size = size("context-parallel size", "cp"),
     expert_model_parallel_size = size("expert-parallel size", "ep"),
-    expert_tensor_parallel_size = param.size(nil, "tensor-parallel size of the experts; default tp", "etp"),
+    expert_tensor_parallel_size = param.size(nil, "tensor-parallel size of experts (1; if ep is 1, tp)", "etp"),
     num_distributed_optimizer_instances = size("instances, each with all shards of the experts", "instances"),
     get_embedding_ranks = param.list({ 0, -1 }, "stages of the embedding groups"),
     get_position_embedding_ranks = param.list({ 0 }, "stages of the position-embedding groups"),
     vision_world_size = param.size(nil, "ranks of the vision model, the first ones", "vision"),
-    vision_tensor_model_parallel_size = size("of the vision model", "vision_tp"),
-    vision_pipeline_model_parallel_size = size("of the vision model", "vision_pp"),
-    vision_context_parallel_size = size("of the vision model", "vision_cp"),
-    vision_expert_model_parallel_size = size("of the vision model", "vision_ep"),
-    vision_expert_tensor_parallel_size = param.size(nil, "of the vision model; default vision_tp", "vision_etp"),
+    vision_tensor_model_parallel_size = size("tensor-parallel size of the vision model", "vision_tp"),
+    vision_pipeline_model_parallel_size = size("pipeline stages of the vision model", "vision_pp"),
+    vision_context_parallel_size = size("context-parallel size of the vision model", "vision_cp"),
+    vision_expert_model_parallel_size = size("expert-parallel size of the vision model", "vision_ep"),
+    vision_expert_tensor_parallel_size = param.size(nil, "of the vision model; by default as etp", "vision_etp"),
   },
   build = function(world, p)
     local t, vision = topology(world), p.vision_world_size
     if not vision then
       local dense, expert = grids_of(world, p, "")
-      check_instances(p.num_distributed_optimizer_instances, expert.dp)
+      check_instances(p.num_distributed_optimizer_instances, expert.dp, "the data-parallel size of experts")
       add_collection(t, dense, expert, p, "")
       return t
     end
@@ -107,7 +107,8 @@ return recipe {
     end
     local seen, seen_expert = grids_of(world:window(0, vision), p, "vision_")
     local dense, expert = grids_of(world:window(vision), p, "")
-    check_instances(p.num_distributed_optimizer_instances, arithmetic.gcd(seen_expert.vision_dp, expert.dp))
+    check_instances(p.num_distributed_optimizer_instances, arithmetic.gcd(seen_expert.vision_dp, expert.dp),
+      "the common divisor of the data-parallel sizes of experts in both models")
     add_collection(t, seen, seen_expert, p, "vision_")
     add_collection(t, dense, expert, p, "")
     return t

@@ -7,7 +7,8 @@
 
 local arithmetic = ...
 
--- With interleaving only the first (last) virtual stage of a rank counts as first (last).
+-- Return the virtual stage that the question is about, or nil if it is not about virtual stages. With virtual stages
+-- only the first (last) one of a rank counts as first (last).
 local function virtual_rank(q, p)
   local vpp = p.virtual_pipeline_model_parallel_size
   if vpp and q.virtual_rank >= vpp then
@@ -45,7 +46,7 @@ local queries = {
   tensor_model_parallel_src_rank = function(s) return s.tp.first end,
   data_parallel_src_rank = function(s) return s.dp.first end,
   sequence_parallel_src_rank = function(s) return s.sp.first end,
-  model_parallel_rank = function(s) return s.pp.size == 1 and s.tp.position or nil end, -- legacy, only without pp
+  model_parallel_rank = function(s) return s.pp.size == 1 and s.tp.position or nil end, -- only without pp
   model_parallel_world_size = function(s) return s.pp.size == 1 and s.tp.size or nil end,
   is_pipeline_first_stage = is_first_stage,
   is_pipeline_last_stage = is_last_stage,
@@ -105,7 +106,7 @@ return recipe {
     t.dp = g "dp"
     if p.use_distributed_optimizer then t.dp_gloo = g "dp":with { backend = "mpi" } end
     t.sp = g "sp"
-    t.sp_dp = g("sp", "dp") -- the same communicators as dp without sequence parallelism
+    t.sp_dp = g("sp", "dp") -- without sequence parallelism it has the communicators of dp
     t.mp = g("tp", "pp")
     t.tp = g "tp"
     t.pp = g "pp"
@@ -129,8 +130,8 @@ return recipe {
   },
   families = { dp_gloo = "use_distributed_optimizer", amax = "use_fp8" },
   arguments = {
-    check_initialized = param.flag(true, "false: no error where there is no such group"),
-    ignore_virtual = param.flag(false, "true: as without virtual stages"),
+    check_initialized = param.flag(true, "false: return nil if there is no such group"),
+    ignore_virtual = param.flag(false, "true: answer as if there were no virtual stages"),
     virtual_rank = param.index(0, "virtual stage of this rank"),
   },
 }

@@ -1,14 +1,15 @@
 -- MindSpeed, which trains Megatron's models on Ascend: Megatron's groups, and besides them rings inside cp (in windows,
--- or beside Ulysses), tensor parallelism in two dims and twins for what overlaps. Families have the keys of
--- --hccl-group-buffer where there is one: cp2, cp_ulysses, nd1_dim1, ...
+-- or beside Ulysses), tensor parallelism in two dims and twins for what overlaps. Families are named
+-- by their keys of --hccl-group-buffer, if they have one: cp2, cp_ulysses, nd1_dim1, ...
 -- Source: Ascend/MindSpeed 0.12.1 (26.0.0), mindspeed/core/context_parallel/model_parallel_utils.py,
 -- core/tensor_parallel/tp_2d/parallel_state_2d.py, core/tensor_parallel_y_union_cp.py,
 -- core/pipeline_parallel/optimize_send_recv_comm/parallel_state.py, core/transformer/moe/moe_feature/balanced_moe/
 -- parallel_state.py; the checks: features_manager.
 -- Not as there: heads and sequences are not checked; Megatron's own groups are those of core 0.16, not 0.12; with
--- another order than Megatron's default the groups still lie inside tp, cp and pp; every rank makes all groups of
--- tp_y_cp, where each rank stops after its own.
--- Recorded: nothing. It follows the source; a model agrees on random parameters: tests/golden/models/mindspeed.lua.
+-- another order than Megatron's default the groups still are inside groups of tp, cp and pp; every rank makes all
+-- groups of tp_y_cp, where each rank stops after its own.
+-- Recorded: nothing. It follows the source; a second program agrees on random parameters:
+-- tests/golden/models/mindspeed.lua.
 
 local arithmetic = ...
 
@@ -81,8 +82,8 @@ local function add_context(t, p, cp)
   end
 end
 
--- Add the families of two dims. The weights of a layer are cut into tp_x by tp_y, those of the next (nd2) into tp_y by
--- tp_x.
+-- Add the families of tensor parallelism in two dims. The weights of a layer are cut into tp_x by tp_y, those of the
+-- next (nd2) into tp_y by tp_x.
 local function add_2d(t, p, tp)
   check_2d(p, t.dense.tp)
   local x, y = tp:split(p.tp_x)
@@ -138,15 +139,15 @@ return recipe {
     context_parallel_algo = param.text("megatron_cp_algo", "how cp is used: " .. known, "cp_algo"),
     ulysses_degree_in_cp = param.size(nil, "ranks that exchange heads in a hybrid algorithm", "ulysses"),
     cp_window_size = param.size(1, "ranks of a window of the double ring", "window"),
-    use_cp_send_recv_overlap = param.flag(false, "twins of cp and of the windows", "cp_overlap"),
+    use_cp_send_recv_overlap = param.flag(false, "make twins of cp and of the windows", "cp_overlap"),
     tp_2d = param.flag(false, "cut weights in two dims; tp is tp_x x tp_y"),
     tp_x = param.size(1, "first dim of tp_2d"),
     tp_y = param.size(1, "second dim of tp_2d"),
-    enable_overlap_ag_with_matmul = param.flag(false, "twins of the groups of tp_x and tp_y", "ag_overlap"),
-    enable_backward_overlap_ag_with_matmul = param.flag(false, "the same twins", "backward_ag_overlap"),
-    optimize_send_recv_comm = param.flag(false, "a twin of pp, unless there are virtual stages", "pp_overlap"),
-    balanced_moe_experts = param.flag(false, "twins of ep, over which hot experts are copied", "balanced_moe"),
-    trans_hot_expert_group_num = param.size(3, "twins of balanced_moe; 8 or the hot experts at most", "hot_groups"),
+    enable_overlap_ag_with_matmul = param.flag(false, "make twins of the groups of tp_x and tp_y", "ag_overlap"),
+    enable_backward_overlap_ag_with_matmul = param.flag(false, "make the same twins", "backward_ag_overlap"),
+    optimize_send_recv_comm = param.flag(false, "make a twin of pp, unless there are virtual stages", "pp_overlap"),
+    balanced_moe_experts = param.flag(false, "make twins of ep, over which hot experts are copied", "balanced_moe"),
+    trans_hot_expert_group_num = param.size(3, "twins of balanced_moe; at most 8, and hot_experts", "hot_groups"),
     balanced_moe_hot_expert_num = param.size(3, "hot experts", "hot_experts"),
   },
   build = function(_, p, t)
@@ -188,10 +189,13 @@ return recipe {
     get_pipeline_parallel_group_for_new_stream = "pp_new_stream",
   },
   families = {
-    cp2 = "use_cp_send_recv_overlap and context_parallel_size above 1", cp_ulysses = "a hybrid context_parallel_algo",
-    cp_ring = "a hybrid context_parallel_algo", cp_ring_intra = "megatron_cp_algo or hybrid_cp_algo, without tp_2d",
+    cp2 = "use_cp_send_recv_overlap, context_parallel_size above 1, and tp_y 1",
+    cp_ulysses = "a hybrid context_parallel_algo and context_parallel_size above 1",
+    cp_ring = "a hybrid context_parallel_algo and context_parallel_size above 1",
+    cp_ring_intra = "megatron_cp_algo or hybrid_cp_algo and context_parallel_size above 1, without tp_2d",
     cp_ring_intra_overlap = "use_cp_send_recv_overlap with cp_ring_intra", ["nd*"] = "tp_2d", ["tp_y_cp*"] = "tp_2d",
-    ["ag_*"] = "tp_2d with enable_overlap_ag_with_matmul", pp_new_stream = "optimize_send_recv_comm",
+    ["ag_*"] = "tp_2d with enable_overlap_ag_with_matmul or enable_backward_overlap_ag_with_matmul",
+    pp_new_stream = "optimize_send_recv_comm without virtual stages",
     ["hot_expert_*"] = "balanced_moe_experts",
   },
   step = false, -- its calls were not recorded

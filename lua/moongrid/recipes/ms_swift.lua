@@ -1,10 +1,12 @@
--- ms-swift's sequence parallelism: Ulysses over as many of its ranks as the heads allow, the greatest common divisor of
--- both, and a ring over the rest. One mesh, sequence fastest, then ring, data.
+-- ms-swift's sequence parallelism: one mesh of the dims sequence (the fastest), ring and data. `sequence` is Ulysses:
+-- its size is the greatest common divisor of sequence_parallel_size and the heads. The size of `ring` is
+-- sequence_parallel_size divided by that.
 -- Source: modelscope/ms-swift 4.6.0, swift/sequence_parallel/sequence_parallel.py (SequenceParallel.prepare,
 -- _init_device_mesh). Trainers with Megatron have `megatron`'s groups.
 -- As there: without sequence parallelism there is no mesh, and a ring needs padding_free.
 -- Not as there: a size that leaves ranks out of the mesh is refused.
--- Recorded: nothing. It follows the source; a model agrees on random parameters: tests/golden/models/ms_swift.lua.
+-- Recorded: nothing. It follows the source; a second program agrees on random parameters:
+-- tests/golden/models/ms_swift.lua.
 
 local arithmetic = ...
 
@@ -16,7 +18,8 @@ local function sizes_of(p)
   return ulysses, size // ulysses
 end
 
--- Return a query for a size or this rank's position along a dim of the mesh; without the dim it answers `without`.
+-- Return a query for the size of a family, or this rank's position in it. If there is no such family, it answers
+-- `without`.
 local function of(family, field, without)
   return function(s)
     if not s:has(family) then return without end
@@ -28,7 +31,7 @@ return recipe {
   doc = "ms-swift's sequence parallelism: Ulysses as far as the heads divide, and a ring over the rest",
   params = {
     sequence_parallel_size = param.size(1, "ranks that share a sequence", "sp"),
-    num_attention_heads = param.size(nil, "of the model; needed with sequence_parallel_size above 1", "heads"),
+    num_attention_heads = param.size(nil, "heads of the model; needed with sequence_parallel_size above 1", "heads"),
     padding_free = param.flag(false, "sequences are packed without padding; needed for a ring"),
   },
   idle = "allow",

@@ -1,13 +1,14 @@
 -- nanotron's ParallelContext: one grid, tp fastest, then cp, dp, pp, ep. Every family has its own
 -- order of groups. Equal groups are one communicator in nanotron and here.
 -- Source: huggingface/nanotron at commit 2411b022, src/nanotron/parallel/context.py.
--- As there: ep is 1, since nanotron's grid counts it and its check of the sizes does not.
+-- As there: ep is 1. nanotron's grid has the dim ep, but its check of the sizes ignores it, so other sizes never fit.
 -- Not as there: groups that an earlier family also has are in the order of their own family; LOCAL_WORLD_SIZE also
 -- counts in worlds of at most 8 ranks.
 -- Recorded: 47 cases of 1 to 64 ranks, 8 of them refused: tests/golden/nanotron.json.
 
--- The families in the order of creation, each with the dims of its members and (`index`) those that number its groups,
--- fastest first. The first two cannot have nanotron's short names: `state.world` is a number, `local` a keyword of Lua.
+-- The families in the order of creation. Each has the dims of its members, and in `index` the dims that number its
+-- groups, fastest first. The first two cannot have nanotron's short names: `state.world` is a number, `local` a keyword
+-- of Lua.
 local families = {
   { "world_pg", { "tp", "cp", "dp", "pp", "ep" } },
   { "local_pg" }, -- the ranks of a node
@@ -21,7 +22,7 @@ local families = {
   { "tp_and_ep", { "tp", "ep", index = { "dp", "pp", "cp" } } },
 }
 
--- Return the given coordinates (q.tp_rank, ...); the others are those of the asking rank.
+-- Return the coordinates that q has (q.tp_rank, ...), and those of this rank for the other dims.
 local function coords_of(s, q)
   local coords = {}
   for dim, own in pairs(s.grid) do
@@ -48,10 +49,10 @@ return recipe {
   params = {
     tensor_parallel_size = param.size(1, "tensor-parallel size", "tp"),
     pipeline_parallel_size = param.size(1, "pipeline stages", "pp"),
-    data_parallel_size = param.size(nil, "data-parallel size; left out, whatever remains", "dp"),
+    data_parallel_size = param.size(nil, "data-parallel size; default: what the other sizes leave", "dp"),
     context_parallel_size = param.size(1, "context-parallel size", "cp"),
     expert_parallel_size = param.size(1, "only 1: nanotron's own checks contradict any other size", "ep"),
-    local_world_size = param.size(nil, "ranks per node; 8, or all where there are fewer", "LOCAL_WORLD_SIZE"),
+    local_world_size = param.size(nil, "ranks of a node; default: 8, or all if there are fewer", "LOCAL_WORLD_SIZE"),
     backend = param.text("nccl", "only nccl"),
   },
   build = function(world, p)
@@ -82,11 +83,11 @@ return recipe {
   },
   arguments = {
     group = param.text(nil, "a family"),
-    world_rank = param.index(nil, "a rank; left out, this one"),
-    tp_rank = param.index(nil, "a coordinate; left out, that of this rank"),
-    cp_rank = param.index(nil, "likewise"),
-    dp_rank = param.index(nil, "likewise"),
-    pp_rank = param.index(nil, "likewise"),
-    ep_rank = param.index(nil, "likewise"),
+    world_rank = param.index(nil, "a rank; default: this rank"),
+    tp_rank = param.index(nil, "coordinate along tp; default: that of this rank"),
+    cp_rank = param.index(nil, "the same along cp"),
+    dp_rank = param.index(nil, "the same along dp"),
+    pp_rank = param.index(nil, "the same along pp"),
+    ep_rank = param.index(nil, "the same along ep"),
   },
 }

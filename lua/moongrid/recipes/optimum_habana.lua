@@ -1,9 +1,11 @@
 -- optimum-habana's parallel state: the groups of Megatron-DeepSpeed, with getters of its own, a training mode
 -- and setters.
 -- Source: huggingface/optimum-habana; version 1.21.2 (the default): optimum/habana/distributed/parallel_state.py, the
--- same file since 1.16.0; version f3e24ce9: optimum/habana/parallel_state.py at this commit, before the file moved. In
--- the latter, initialize_model_parallel does not keep the sequence-parallel size, so evaluation counts 1.
--- Not as there: sizes and split ranks below 0 are refused, and so is a setter's 0; a second state is a plan of its own.
+-- same file since 1.16.0; version f3e24ce9: optimum/habana/parallel_state.py at this commit, before the file moved.
+-- Version f3e24ce9 does not keep the sequence-parallel size of initialize_model_parallel, so in evaluation the size is
+-- 1.
+-- Not as there: sizes and split ranks below 0 are refused, and so is a size of 0 in a setter; a second state is a plan
+-- of its own.
 -- Recorded: 79 cases of 1 to 96 ranks, 15 of them refused: tests/golden/optimum_habana.json.
 
 local groups = recipe "megatron_deepspeed"
@@ -70,7 +72,7 @@ return recipe {
     initialize = param.flag(true, "false: make no groups; queries answer as before the initialization"),
   },
   settings = {
-    training = param.flag(nil, "true: set_training_mode, false: set_eval_mode; left out: as initialized"),
+    training = param.flag(nil, "true: set_training_mode, false: set_eval_mode; left out: true, once there are groups"),
     sequence_parallel_world_size = param.size(nil, "instead of the group's size", "sp_world_size"),
     sequence_parallel_world_size_none = param.flag(false, "set_sequence_parallel_world_size(None) was called (1.21.2)"),
     sequence_parallel_rank = param.index(nil, "instead of this rank's position in the group", "sp_rank"),
@@ -86,7 +88,7 @@ return recipe {
     for name, value in pairs(p) do sizes[name] = value end
     sizes.version, sizes.initialize, sizes.use_fp8 = nil, nil, false
     local t = groups.build(world, sizes)
-    if p.use_fp8 then -- blocks of consecutive ranks: with sequence parallelism no data-parallel groups
+    if p.use_fp8 then -- blocks of consecutive ranks; with sequence parallelism they are not tp x dp
       t.amax = grid(world, "block-rest", { block = t.tp.size * t.dp.size, rest = fill }) "block"
     end
     return t
@@ -119,7 +121,7 @@ return recipe {
     embedding_global_ranks = of_pipeline "embd",
     position_embedding_global_ranks = of_pipeline "pos_embd",
     virtual_pipeline_model_parallel_world_size = function(_, _, p) return p.virtual_pipeline_model_parallel_size end,
-    -- the file sets it to 0 when there are virtual stages, and never again
+    -- the file sets it to 0 if there are virtual stages, and never changes it
     virtual_pipeline_model_parallel_rank = function(_, _, p) return p.virtual_pipeline_model_parallel_size and 0 end,
     pipeline_model_parallel_split_rank = function(_, _, p) return p.pipeline_model_parallel_split_rank end,
   },

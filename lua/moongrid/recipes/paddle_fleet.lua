@@ -1,12 +1,14 @@
--- PaddlePaddle's fleet (PaddleNLP, ERNIE): the grid of hybrid_configs["order"], slowest first, and with experts
--- (ep_degree above 1) two of them: moe (pp, moe_sharding, ep) and dense, in which sharding is moe_sharding x the rest.
+-- PaddlePaddle's fleet (PaddleNLP, ERNIE): one grid, whose dims are those of hybrid_configs["order"], slowest first.
+-- With experts (ep_degree above 1) there are two grids: `moe` has pp, moe_sharding and ep; in the dense grid the dim
+-- sharding is cut into moe_sharding and dense_sharding.
 -- Source: PaddlePaddle 3.3.1, paddle/distributed/fleet/base/topology.py (HybridCommunicateGroup,
 -- EPHybridCommunicateGroup) and fleet.py (_init_hybrid_parallel_env).
--- As there: dp_degree -1 is world / (mp x pp) whatever sharding and sep are; a degree whose name is not in the order
--- has no effect; 0 counts as 1 for mp, pp, sep and cp. get_context_parallel_rank is a coordinate of a third grid,
--- cp_mesh, which is not always the position in the context-parallel group (cp).
--- Not as there: with experts and an order in which an axis above 1 comes before moe_sharding, Paddle's sharding groups
--- overlap and its last ranks fail; here they are those of the dense grid. Degrees that leave ranks out are refused.
+-- As there: a degree whose name is not in the order has no effect; a degree of 0 counts as 1 (sharding_degree 0 is
+-- refused). get_context_parallel_rank is a coordinate of a third grid, cp_mesh, which is not always the position in the
+-- group of cp.
+-- Not as there: with experts and an order in which an axis above 1 comes before moe_sharding, Paddle's sharding
+-- groups overlap and its last ranks fail; here they are those of the dense grid. Degrees that leave ranks out are
+-- refused, as is dp_degree -1, which is world / (mp x pp), if sharding x sep is above 1.
 -- Recorded: 57 cases of 1 to 64 ranks, 12 of them refused: tests/golden/paddle_fleet.json.
 
 local arithmetic = ...
@@ -25,19 +27,20 @@ local function degrees(world, p)
   local sizes = {}
   for _, name in ipairs(p.order) do
     if not has(known, name) then
-      refuse("order: '%s' is not an axis; axes of %s would do", name, table.concat(known, "-"))
+      refuse("order: '%s' is not an axis; name axes of %s", name, table.concat(known, "-"))
     end
     sizes[name] = p[name .. "_degree"]
     if sizes[name] < 1 and name ~= "dp" then sizes[name] = 1 end
   end
   for i = 1, 5 do
-    if not sizes[known[i]] then refuse("order lacks '%s'; each of dp, pp, sharding, mp and sep would do", known[i]) end
+    if not sizes[known[i]] then refuse("order lacks '%s'; it needs dp, pp, sharding, mp and sep", known[i]) end
   end
   if sizes.dp < 0 then
     local beside, rest = sizes.sharding * sizes.sep, sizes.mp * sizes.pp * sizes.sharding * sizes.sep
     if beside > 1 then
       refuse("dp_degree -1 takes all that mp and pp leave, so sharding_degree %d and sep_degree %d do not fit; %s "
-        .. "would do", sizes.sharding, sizes.sep, world % rest == 0 and "dp_degree " .. world // rest or "1 and 1")
+        .. "would do", sizes.sharding, sizes.sep,
+        world % rest == 0 and "dp_degree " .. world // rest or "sharding_degree 1 and sep_degree 1")
     end
     sizes.dp = world // rest
   end
@@ -58,8 +61,7 @@ end
 local function build_dense(world, p, sizes)
   for _, name in ipairs { "cp", "moe_sharding" } do
     if sizes[name] and sizes[name] > 1 then
-      refuse("%s_degree %d needs experts: without them only 1 fits; an ep_degree above 1, with ep in the order, would "
-        .. "do", name, sizes[name])
+      refuse("%s_degree %d needs experts; set it to 1, or ep_degree above 1 with ep in the order", name, sizes[name])
     end
   end
   if p.dp_degree < 0 then sizes.dp = fill end
@@ -96,9 +98,9 @@ local function orders_of(order)
 end
 
 local function check_experts(sizes)
-  if not sizes.moe_sharding then refuse("order lacks 'moe_sharding'; with experts it would do") end
+  if not sizes.moe_sharding then refuse("order lacks 'moe_sharding', which experts need; add it") end
   if sizes.dp > 1 or sizes.sep > 1 then
-    refuse("dp_degree %d and sep_degree %d do not go with experts; 1 and 1 would do", sizes.dp, sizes.sep)
+    refuse("with experts dp_degree and sep_degree are 1, not %d and %d", sizes.dp, sizes.sep)
   end
   for _, name in ipairs { "moe_sharding", "cp" } do
     if sizes.sharding % (sizes[name] or 1) > 0 then
@@ -133,7 +135,7 @@ local function build_experts(world, p, sizes)
   t.sharding = g("dense_sharding", "moe_sharding")
   local context, rest = t.sharding:split(cp, { table = true })
   t.cp = context
-  if cp > 1 then t.cp_mp = closure(context, t.mp) end -- the blocks of context parallelism, with all ranks of mp
+  if cp > 1 then t.cp_mp = closure(context, t.mp) end -- a group of cp, with all ranks of mp of its members
   t.cp_sharding = rest
   t.check = g:except "dp"
   t.sharding_check = g:except "moe_sharding"
@@ -221,7 +223,7 @@ return recipe {
     mp_degree = param.index(1, "tensor-parallel size", "mp"),
     pp_degree = param.index(1, "pipeline stages", "pp"),
     sharding_degree = param.size(1, "ranks that shard optimizer state and parameters", "sharding"),
-    sep_degree = param.index(1, "segment-parallel size, of sequences", "sep"),
+    sep_degree = param.index(1, "segment-parallel size: ranks that share a sequence", "sep"),
     cp_degree = param.index(1, "context-parallel size; divides sharding, with experts only", "cp"),
     ep_degree = param.integer(1, "expert-parallel size; above 1: two grids", "ep"),
     moe_sharding_degree = param.integer(1, "sharding of the experts; divides sharding", "moe_sharding"),
@@ -253,7 +255,9 @@ return recipe {
   },
   arguments = {
     stage_id = param.index(nil, "a pipeline stage"),
-    sharding = param.flag(false, "the group over all dims but sharding, instead of all but dp"),
-    with_context_parallel = param.flag(false, "of the sharding ranks at one context-parallel position"),
+    sharding = param.flag(false, "of get_check_parallel_group: the group over all dims but sharding (with experts: but "
+      .. "moe_sharding), instead of all but dp"),
+    with_context_parallel = param.flag(false, "of sharding_parallel_rank and _world_size: count only the ranks of a "
+      .. "sharding group at one context-parallel position"),
   },
 }

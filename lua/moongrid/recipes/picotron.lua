@@ -1,6 +1,6 @@
 -- picotron's ProcessGroupManager: one grid, tp fastest, and six families.
 -- Source: huggingface/picotron at commit 59714b1b, picotron/process_group_manager.py.
--- Not as there: local_rank is counted on the machine, since no recipe can read LOCAL_RANK.
+-- Not as there: local_rank is the index among the ranks of the node, since no recipe can read LOCAL_RANK.
 -- Recorded: 58 cases of 1 to 64 ranks, 8 of them refused: tests/golden/picotron.json.
 
 local queries = {
@@ -33,7 +33,7 @@ return recipe {
     tp_size = param.size(1, "tensor-parallel size", "tp"),
     cp_size = param.size(1, "context-parallel size", "cp"),
     pp_size = param.size(1, "pipeline-parallel size", "pp"),
-    dp_size = param.size(nil, "data-parallel size; left out, whatever remains", "dp"),
+    dp_size = param.size(nil, "data-parallel size; default: what the other sizes leave", "dp"),
   },
   build = function(world, p)
     local g = grid(world, "tp-cp-pp-dp", { tp = p.tp_size, cp = p.cp_size, pp = p.pp_size, dp = p.dp_size or fill })
@@ -45,7 +45,7 @@ return recipe {
     t.dp = g "dp"
     t.cp_dp = g("cp", "dp") -- gradients are averaged over both
     t.pp_dp = g("pp", "dp")
-    t.world_group = g:except():with { lazy = true } -- torch's own, there already
+    t.world_group = g:except():with { lazy = true } -- torch's default group
     return t
   end,
   queries = queries,

@@ -1,11 +1,11 @@
 -- SGLang's diffusion runtime: xDiT's grid (tp, sp, pp, cfg, dp, the first one fastest) with other groups on it: Ulysses
--- and ring inside sp, the ranks of a replica that decode (vae_decode) and encode (encoder_dp) together. Groups that
--- exist already are used again. Every group but ulysses, ring, dit and vae has a twin on the CPU (gloo there).
+-- and ring inside sp, the ranks of a replica that decode (vae_decode) and encode (encoder_dp) together. Equal
+-- groups are one group there, too. Every group but ulysses, ring, dit and vae has a twin on the CPU (gloo there).
 -- Source: sgl-project/sglang 0.5.23, sglang/multimodal_gen/runtime/distributed/parallel_state.py
 -- (initialize_model_parallel), parallel_groups.py.
 -- Not as there: sequence_parallel_degree is by default ulysses x ring; sizes that leave ranks over are refused; the
 -- ranks of vae_parallel_size, for which the constructors there fail, have a group.
--- Recorded: nothing. It follows the source; a model agrees on random parameters:
+-- Recorded: nothing. It follows the source; a second program agrees on random parameters:
 -- tests/golden/models/sglang_diffusion.lua.
 
 local xdit = recipe "xdit"
@@ -67,11 +67,11 @@ return recipe {
     tensor_parallel_degree = param.size(1, "tensor-parallel size", "tp_size", "tp"),
     sequence_parallel_degree = param.size(nil, "ulysses_degree x ring_degree, which is the default", "sp_size", "sp"),
     ulysses_degree = param.size(1, "ranks that exchange heads", "ulysses"),
-    ring_degree = param.size(1, "ranks that pass keys and values on", "ring"),
+    ring_degree = param.size(1, "ranks that pass keys and values around a ring", "ring"),
     pipeline_parallel_degree = param.size(1, "pipeline stages", "pp"),
     classifier_free_guidance_degree = param.size(1, "ranks that share the passes of guidance", "cfg_degree", "cfg"),
     data_parallel_size = param.size(1, "replicas", "dp_size", "dp"),
-    vae_parallel_size = param.index(0, "ranks behind the transformer's that decode", "vae"),
+    vae_parallel_size = param.index(0, "ranks after those of the transformer, which decode", "vae"),
   },
   build = build,
   queries = queries,
@@ -83,6 +83,6 @@ return recipe {
   },
   families = {
     ["cfg_sp*"] = "classifier_free_guidance_degree above 1 without sequence parallelism", vae = "vae_parallel_size",
-    ["encoder_dp*"] = "tensor_parallel_degree 1, or another degree above 1 beside it",
+    ["encoder_dp*"] = "tensor_parallel_degree 1, or a sequence, pipeline or guidance degree above 1",
   },
 }

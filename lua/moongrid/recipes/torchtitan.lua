@@ -15,8 +15,8 @@ local meshes = {
   { "pp", "dp_replicate", "efsdp", "ep" },
 }
 
--- Return whether an axis is enabled. Axes of one rank are not, except those that shard parameters; nor is efsdp without
--- experts.
+-- Return whether an axis is enabled. An axis of one rank is disabled, except dp_shard, fsdp, and efsdp with experts;
+-- efsdp is disabled without experts.
 local function enabled(s, axis, p)
   if axis == "efsdp" then return p.ep > 1 end
   return axis == "dp_shard" or axis == "fsdp" or s[axis].size > 1
@@ -48,7 +48,7 @@ local function origin(plan, axes, rank)
   return rank
 end
 
--- Return the axes of a mesh, and the first of them that is disabled; refuse an unknown axis.
+-- Return the axes of a mesh, and the first axis that is disabled. Refuse an unknown axis.
 local function axes_of(s, q, p)
   local axes = type(q.dims) == "table" and q.dims or { q.dims }
   for _, axis in ipairs(axes) do
@@ -113,7 +113,7 @@ return recipe {
   doc = "torchtitan's ParallelDims: HSDP, context, tensor, pipeline; experts across all but pp",
   params = {
     dp_replicate = param.size(1, "copies of the sharded model"),
-    dp_shard = param.integer(-1, "ranks that shard the parameters; -1: whatever remains"),
+    dp_shard = param.integer(-1, "ranks that shard the parameters; -1: what the other sizes leave"),
     cp = param.size(1, "context-parallel size"),
     tp = param.size(1, "tensor-parallel size"),
     pp = param.size(1, "pipeline stages"),
@@ -124,7 +124,7 @@ return recipe {
   },
   build = function(world, p)
     if p.dp_shard < 1 and p.dp_shard ~= -1 then
-      error(string.format("dp_shard %d is neither a size nor -1 (whatever remains); -1 would do", p.dp_shard))
+      error(string.format("dp_shard %d is neither a size nor -1 (what the other sizes leave); -1 would do", p.dp_shard))
     end
     if p.version ~= "main" and p.version ~= "0.3.0" then
       error("version '" .. p.version .. "' is unknown; 'main' or '0.3.0' would do")
@@ -153,7 +153,7 @@ return recipe {
     t.cp = dense "cp"
     t.tp = dense "tp"
     t.ep = expert "ep"
-    t.efsdp = expert "efsdp":with { lazy = p.ep == 1 } -- off without experts
+    t.efsdp = expert "efsdp":with { lazy = p.ep == 1 } -- not used without experts
     if p.spmd_backend == "spmd_types" then t.dp = t.batch end
     if p.spmd_backend == "partial_dtensor" then
       t.fsdp = dense("cp", "dp_shard")
@@ -169,8 +169,8 @@ return recipe {
     fsdp = "spmd_backend partial_dtensor",
   },
   arguments = {
-    check_initialized = param.flag(true, "false: no error where the axis is off"),
-    dims = param.any(nil, "axes of a mesh, slowest first; one as text"),
+    check_initialized = param.flag(true, "false: return nil if the axis is disabled"),
+    dims = param.any(nil, "axes of a mesh, slowest first; a single axis as text"),
     mesh_dim = param.text(nil, "an axis"),
   },
   step = steps.fsdp2(),

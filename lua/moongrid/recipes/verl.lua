@@ -3,7 +3,7 @@
 -- Source: volcengine/verl 0.9.1, verl/workers/engine/fsdp/transformer_impl.py (_init_device_mesh) and utils.py
 -- (create_device_mesh), verl/workers/engine_workers.py (the rollout).
 -- Not as there: sizes that leave ranks out of a mesh are refused.
--- Recorded: nothing. It follows the source; a model agrees on random parameters: tests/golden/models/verl.lua.
+-- Recorded: nothing. It follows the source; a second program agrees on random parameters: tests/golden/models/verl.lua.
 
 local roles = { "actor", "rollout", "ref", "actor_rollout", "actor_rollout_ref" }
 
@@ -22,11 +22,11 @@ return recipe {
   doc = "verl's hybrid engine: FSDP, Ulysses and the rollout's mesh on the same ranks",
   params = {
     role = param.text("actor_rollout_ref", "actor, rollout, ref, actor_rollout or actor_rollout_ref"),
-    fsdp_size = param.integer(-1, "ranks that shard; -1, or the world or more: all", "fsdp"),
+    fsdp_size = param.integer(-1, "ranks that shard; -1, or a number not below the world: all", "fsdp"),
     ulysses_sequence_parallel_size = param.size(1, "ranks that share a sequence", "sp"),
-    tensor_model_parallel_size = param.size(2, "of the rollout", "tp"),
-    data_parallel_size = param.size(1, "of the rollout, inside its tensor-parallel ranks", "rollout_dp_size"),
-    pipeline_model_parallel_size = param.size(1, "of the rollout; vllm, sglang and trtllm take only 1 yet", "pp"),
+    tensor_model_parallel_size = param.size(2, "tensor-parallel size of the rollout", "tp"),
+    data_parallel_size = param.size(1, "data-parallel size inside infer_tp, which is tp x this", "rollout_dp_size"),
+    pipeline_model_parallel_size = param.size(1, "pipeline stages of the rollout (vllm, sglang, trtllm: 1)", "pp"),
   },
   build = function(world, p)
     check_role(p.role)
@@ -57,7 +57,7 @@ return recipe {
       t.infer_tp = rollout "infer_tp"
       t.infer_pp = rollout "infer_pp"
     end
-    t.world_group = grid(world, "all", { all = fill }) "all":with { lazy = true } -- torch's own, there already
+    t.world_group = grid(world, "all", { all = fill }) "all":with { lazy = true } -- torch's default group
     return t
   end,
   queries = {

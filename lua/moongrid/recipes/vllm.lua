@@ -6,7 +6,8 @@
 
 local arithmetic = ...
 
--- Return the groups of n ranks inside the product of two dims, the first one fastest. `rest` numbers them.
+-- Return the groups of n ranks inside the product of two dims, `fast` varying fastest. The dims `rest` number the
+-- groups.
 local function blocks(g, name, n, fast, slow, rest)
   local size = g[fast] * g[slow]
   if size % n > 0 then
@@ -36,10 +37,10 @@ return recipe {
     prefill_context_model_parallel_size = param.size(1, "context-parallel size during prefill", "pcp"),
     decode_context_model_parallel_size = param.size(1, "ranks that share a KV cache during decode; divides pcp x tp",
       "dcp"),
-    data_parallel_size = param.size(1, "engines that run in step; further replicas are whatever remains", "dp"),
+    data_parallel_size = param.size(1, "engines that run in step; the other ranks are further replicas", "dp"),
     is_moe = param.flag(true, "the model has experts: ep spans tp, pcp and dp"),
     enable_eplb = param.flag(false, "make a twin of ep that moves experts to balance their load", "eplb"),
-    engram_tensor_parallel_size = param.size(nil, "ranks that share Engram's embeddings; left out, those of tp", "etp"),
+    engram_tensor_parallel_size = param.size(nil, "ranks that share Engram's embeddings; left out, tp", "etp"),
     engram_data_parallel_size = param.size(1, "engines that share Engram's table; divides dp", "engram_dp"),
   },
   build = function(world, p)
@@ -97,6 +98,6 @@ return recipe {
     ["ep*"] = "is_moe", ["eplb*"] = "is_moe and enable_eplb", ["engram_dp*"] = "engram_data_parallel_size above 1",
   },
   arguments = {
-    enabled = param.flag(true, "false: as without decode context parallelism"),
+    enabled = param.flag(true, "false: answer as if dcp were 1"),
   },
 }

@@ -15,7 +15,7 @@ local function field(family, name)
   return function(s) return s:has(family) and s[family] and s[family][name] or nil end
 end
 
--- Return such a query for Ulysses or ring. Without yunchang these groups do not exist, and the answer is `without`.
+-- Return such a query for Ulysses or ring. Without yunchang there are no such groups, and the answer is `without`.
 local function of_long_context(family, name, without)
   return function(s) if s:has(family) then return s[family] and s[family][name] end return without end
 end
@@ -104,8 +104,8 @@ return recipe {
     ring_degree = param.size(1, "ranks that pass keys and values around a ring", "ring"),
     tensor_parallel_degree = param.size(1, "tensor-parallel size", "tp"),
     pipeline_parallel_degree = param.size(1, "PipeFusion stages", "pp"),
-    fully_shard_degree = param.size(1, "ranks that shard the weights (FSDP); divides the transformer's ranks", "fs"),
-    vae_parallel_size = param.index(0, "ranks after the transformer's, which decode", "vae"),
+    fully_shard_degree = param.size(1, "ranks that shard the weights (FSDP); divides the ranks of dit", "fs"),
+    vae_parallel_size = param.index(0, "ranks after those of the transformer, which decode", "vae"),
     use_parallel_vae = param.flag(false, "the ranks of each replica decode", "parallel_vae"),
     long_ctx_attn = param.flag(true, "yunchang is installed: make the groups of Ulysses and ring"),
   },

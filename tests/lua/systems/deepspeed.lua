@@ -67,8 +67,8 @@ return {
     { "a config that contradicts itself", { config = { tensor_parallel = { autotp_size = 2 }, tensor_model_parallel_size = 4 } },
       "config: tensor_parallel.autotp_size is 2, but tensor_model_parallel_size is 4; one of them would do",
       would = { { config = { tensor_parallel = { autotp_size = 2 } } }, { config = { tensor_model_parallel_size = 4 } } } },
-    { "context parallelism from a config (pr-083)", { config = { context_parallel_size = 2, order = "cp-dp" } }, "config: there is no "
-      .. "context parallelism from a config (context_parallel_size 2); leave out its sizes, or give arguments only",
+    { "context parallelism from a config (pr-083)", { config = { context_parallel_size = 2, order = "cp-dp" } }, "with a config "
+      .. "there is no context parallelism (context_parallel_size 2); leave out its sizes, or the config",
       would = { { config = { order = "cp-dp" } }, { config = none, order = "cp-dp", cp = 2 } } },
     { "levels from a config", { config = { hierarchical_context_parallel_sizes = { 2 } } },
       words = { "config", "hierarchical_context_parallel_sizes" }, would = { { config = {} } } },
@@ -78,7 +78,7 @@ return {
     { "a size of a config that is a word", { config = { tensor_parallel = { autotp_size = "two" } } },
       "config: tensor_parallel.autotp_size is two; an integer of 1 or more would do" },
     { "a section of an earlier revision", { config = { parallelism = { tensor_model_parallel_size = 2 } } },
-      "config: section 'parallelism' is of an earlier revision, and nothing reads it; its keys would do at the top level",
+      "config: section 'parallelism' is of an earlier revision, and nothing reads it; put its keys at the top level",
       would = { { config = { tensor_model_parallel_size = 2 } } } },
     { "a priority that is a number", { nccl_communicator_config = { tp = { is_high_priority_stream = 1 } } },
       "nccl_communicator_config for 'tp': is_high_priority_stream is 1; true or false would do",

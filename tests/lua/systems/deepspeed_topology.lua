@@ -28,7 +28,7 @@ return {
     { "an axis of size 0 (dt-049)", { axes = "pipe-data-model", dims = { 2, 0, 2 } },
       "dims: axis 'data' has size 0; 1 or more would do" },
     { "no data (dt-044)", { axes = "pipe-model", dims = { 4, 2 } }, "axes pipe-model: the groups of a pipeline need axis 'data'; "
-      .. "'data-pipe-model' would do, its size 1, or grid=false", would = { { axes = "data-pipe-model", dims = { 1, 4, 2 } }, { grid = false } } },
+      .. "'data-pipe-model' would do, with its size 1, or grid=false", would = { { axes = "data-pipe-model", dims = { 1, 4, 2 } }, { grid = false } } },
     { "another world (dt-045)", { axes = "pipe-data", dims = { 4, 3 } },
       "data 3 x pipe 4 = 12 does not make the 8 ranks; nearest: data 2, or a world of 12 ranks", would = { { dims = { 4, 2 } } } },
     { "another world of stages (dt-047)", { num_pp = 2, num_dp = 2 },

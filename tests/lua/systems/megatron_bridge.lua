@@ -8,8 +8,11 @@ return {
     { "experts that do not divide", { tp = 2, pp = 2, ep = 8 }, words = { "ep 8 x pp 2 = 16 does not divide the 8 ranks" },
       would = { { ep = 4 } } },
     { "instances that do not divide", { tp = 2, instances = 3 },
-      "num_distributed_optimizer_instances 3 does not divide the data-parallel size of experts, 4 in each model; 2 or 4 would do",
+      "num_distributed_optimizer_instances 3 does not divide the data-parallel size of experts, 4; 2 or 4 would do",
       would = { { instances = 2 }, { instances = 4 } } },
+    { "instances that divide one model only", { vision = 2, instances = 3 }, "num_distributed_optimizer_instances 3 does not divide "
+      .. "the common divisor of the data-parallel sizes of experts in both models, 2; 2 would do",
+      would = { { instances = 2, vision = 2 } } },
     { "vision on all ranks", { vision = 8 }, "vision_world_size 8 leaves no rank of the 8 for the language model; 7 or less would do",
       would = { { vision = 7 } } },
   },

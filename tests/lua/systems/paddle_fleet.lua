@@ -28,21 +28,21 @@ end
 return {
   refused = {
     { "an unknown axis (pf-007)", { order = { "dp", "pp", "sharding", "sep", "mp", "xx" } },
-      "order: 'xx' is not an axis; axes of dp-pp-sharding-mp-sep-cp-ep-moe_sharding would do",
+      "order: 'xx' is not an axis; name axes of dp-pp-sharding-mp-sep-cp-ep-moe_sharding",
       would = { { order = { "dp", "pp", "sharding", "sep", "mp" } } } },
     { "an order without sep (pf-006)", { order = { "dp", "pp", "sharding", "mp" } },
-      "order lacks 'sep'; each of dp, pp, sharding, mp and sep would do", would = { { order = { "dp", "pp", "sharding", "mp", "sep" } } } },
+      "order lacks 'sep'; it needs dp, pp, sharding, mp and sep", would = { { order = { "dp", "pp", "sharding", "mp", "sep" } } } },
     { "sharding beside all data parallelism (pf-004)", { sharding = 2 }, "dp_degree -1 takes all that mp and pp leave, so "
       .. "sharding_degree 2 and sep_degree 1 do not fit; dp_degree 4 would do", would = { { dp = 4 } } },
     { "the same where nothing fits", { sep = 3 }, "dp_degree -1 takes all that mp and pp leave, so sharding_degree 1 and "
-      .. "sep_degree 3 do not fit; 1 and 1 would do", would = { { sep = 1 } } },
+      .. "sep_degree 3 do not fit; sharding_degree 1 and sep_degree 1 would do", would = { { sep = 1 } } },
     { "degrees that make another world", { dp = 2, mp = 2 }, words = { "mp 2 x dp 2 = 4 does not make the 8 ranks" }, would = { { mp = 4 } } },
     { "context parallelism without experts (pf-005)", { dp = 4, cp = 2 },
-      "cp_degree 2 needs experts: without them only 1 fits; an ep_degree above 1, with ep in the order, would do",
+      "cp_degree 2 needs experts; set it to 1, or ep_degree above 1 with ep in the order",
       would = { { dp = 8, cp = 1 } } },
     { "experts in an order without their sharding (pf-013)", { dp = 1, sharding = 8, ep = 8, order = { "pp", "dp", "sharding", "sep", "cp", "ep", "mp" } },
-      "order lacks 'moe_sharding'; with experts it would do", would = { { order = pp_first } } },
-    { "experts with data parallelism (pf-012)", changed { dp = 2 }, "dp_degree 2 and sep_degree 1 do not go with experts; 1 and 1 would do",
+      "order lacks 'moe_sharding', which experts need; add it", would = { { order = pp_first } } },
+    { "experts with data parallelism (pf-012)", changed { dp = 2 }, "with experts dp_degree and sep_degree are 1, not 2 and 1",
       would = { { dp = 1 } } },
     { "a context that does not divide", changed { cp = 3 }, "cp_degree 3 does not divide sharding_degree 4; 2 or 4 would do",
       would = { { cp = 2 }, { cp = 4 } } },

@@ -11,7 +11,7 @@ local function levels(cp, sizes)
   return { cp:levels(sizes) }
 end
 
--- Return the sizes of blocks of n ranks: powers of 2, from `least` on, of which 2 or more fit.
+-- Return the sizes of blocks into which n ranks are cut: the powers of 2 from `least` on of which n has 2 or more.
 local function block_sizes(n, least, parameter)
   local sizes, block = {}, 1
   while 2 * block <= n do
@@ -27,7 +27,7 @@ local function block_sizes(n, least, parameter)
   return sizes
 end
 
--- Return the blocks by their size; they are explicit lists if another dim is between cp and dp.
+-- Return the families of blocks by their size. They may have no rule if another dim is between cp and dp.
 local function blocks(data, least, parameter)
   local by_size = {}
   for _, size in ipairs(block_sizes(data.size, least, parameter)) do

@@ -4,7 +4,8 @@
 local part = select(2, ...)
 local grids = part "grids"
 
--- Add the families of this grid. With `on_cpu`, options for communicators on the CPU, also add those on the CPU.
+-- Add the families of this grid. If there are `on_cpu`, options for communicators on the CPU, also add twins with these
+-- options.
 return function(t, window, p, o, on_cpu)
   local g = grids.engram(window, p)
   grids.check_stages(p, t.dense, g, "engram")

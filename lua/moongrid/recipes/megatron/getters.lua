@@ -23,7 +23,7 @@ local function with_data(family)
   return function(_, q) return q.with_context_parallel and family .. "_cp" or family end
 end
 
--- Return a block of dp x cp by the number of its ranks; the block of all ranks is dp x cp itself.
+-- Return a getter of blocks of dp x cp, by the number of their ranks. The block of all ranks is dp x cp itself.
 local function block(prefix)
   return function(s, q)
     if not q.group_size then error "group_size is missing; the ranks of a block, such as 2, would do" end
@@ -81,9 +81,9 @@ local families = {
   expt_dp_gloo = gloo .. ", expert_gtp_remat_size 1",
   intra_expt_dp_gloo = gloo .. ", expert_gtp_remat_size 1",
   dp_cp_ag = "create_all_gather_groups, in 0.16 and 0.17 create_all_gather_group",
-  expt_dp_ag = "for_expert_parallelism, that of dp_cp_ag, and expert_model_parallel_size above 1",
-  inter_dp_cp = "num_distributed_optimizer_instances above 1, and another number of them for experts",
-  inter_dist_opt = "num_distributed_optimizer_instances above 1, or that for experts",
+  expt_dp_ag = "the parameter of dp_cp_ag, for_expert_parallelism, and expert_model_parallel_size above 1",
+  inter_dp_cp = "num_distributed_optimizer_instances above 1, and another number of instances for experts",
+  inter_dist_opt = "num_distributed_optimizer_instances, or the number for experts, above 1",
   ["hcp_*"] = "hierarchical_context_parallel_sizes: hcp_0 innermost",
   ["hybrid_dp_cp_*"] = "hybrid_context_parallel: by the ranks of a block",
   ["dynamic_dp_cp_*"] = "dynamic_context_parallel: by the ranks of a block",

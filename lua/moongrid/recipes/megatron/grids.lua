@@ -7,7 +7,8 @@ local releases = part "releases"
 local dims = { "tp", "cp", "ep", "dp", "pp" }
 local is_dim = { tp = true, cp = true, ep = true, dp = true, pp = true }
 
--- Name in the order -> name of the dim, if they differ. If the order lacks gtp_remat, this follows the dim `gtp_after`.
+-- For names in the order, the names of the dims of a grid, if they differ or not every grid has the dim. If the order
+-- lacks gtp_remat, gtp_remat follows the dim `gtp_after`.
 local dense = { gtp_remat = "gtp_remat", gtp_after = "tp" }
 local expert = { tp = "etp", dp = "edp", gtp_remat = "egtp_remat", gtp_after = "ep" }
 local engram = { tp = "engram", dp = "engram_dp" }

@@ -39,7 +39,7 @@ return function(p, n, expert_n, data, expert_data)
   check(p, n, expert_n, data.size, expert_data.size)
   local expert_shards, expert_replicas = expert_data:split(expert_data.size // expert_n)
   if n ~= expert_n then
-    local shards, replicas = data:split(data.size // n, { table = true }) -- lists if no rule describes them
+    local shards, replicas = data:split(data.size // n, { table = true }) -- perhaps without a rule
     return shards, expert_shards, replicas, expert_replicas
   end
   -- With one number, dense layers and experts must have the same instances. Those of experts follow a rule, so a dense

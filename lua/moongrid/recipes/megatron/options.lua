@@ -42,7 +42,7 @@ local function nccl_config(p)
   return of_file or given
 end
 
--- Return which group uses SHARP: "dp" (also by default) or "dp_replica".
+-- Refuse a wrong group of SHARP.
 local function check_sharp(sharp, p)
   if sharp and sharp ~= "dp" and sharp ~= "dp_replica" then
     error("sharp_enabled_group is 'dp' or 'dp_replica', not '" .. sharp .. "'")
@@ -59,14 +59,14 @@ local function copy(options)
   return own
 end
 
--- Megatron's keys of NCCL options; for expert families they differ from the families' names.
+-- Megatron's keys of NCCL options, which for some families differ from the families' names.
 local keys = string.split("gtp_remat dp_cp intra_dp_cp gtp_remat_dp gtp_remat_dp_cp dp cp hcp mp tp pp embd pos_embd "
   .. "tp_dp tp_dp_cp tp_cp expt_gtp_remat ep ep_tp tp_ep_mp tp_ep_pp tp_ep_gtp_remat_pp ep_dp intra_ep_dp inter_ep_dp "
   .. "ep_gtp_remat_dp intra_dist_opt_instance tp_gtp_remat expt_tp_gtp_remat engram_dp engram_embedding_parallel "
   .. "engram_model_parallel", " ")
 
--- Return key -> options of its families; inter_dp_cp has those of inter_ep_dp, except SHARP. Options are tried on the
--- family `all`. The keys in the list `urgent` get a high priority.
+-- Return for each key the options of its families; inter_dp_cp has those of inter_ep_dp, except SHARP. Options are
+-- tried on the family `all`. The keys in the list `urgent` get a high priority.
 return function(all, p, urgent)
   local o, common = {}, { timeout = seconds(p.distributed_timeout_minutes) }
   for _, key in ipairs(keys) do o[key] = common end

@@ -35,14 +35,14 @@ local function is_last_stage(s, q, p)
     and (not virtual or virtual == p.virtual_pipeline_model_parallel_size - 1)
 end
 
--- Return a block of dp x cp; the block of all ranks is dp x cp itself.
+-- Return the ranks of this rank's block of dp x cp. The block of all ranks is dp x cp itself.
 local function block_of(s, q, prefix)
   if s.dp_cp and q.group_size == s.dp_cp.size then return ranks_of(s.dp_cp) end
   return ranks_of(group_of(s, prefix .. tostring(q.group_size)))
 end
 
 local queries = {
-  model_size = steps.model_size, -- not Megatron's: parameters, those that a token uses, flops for a token
+  model_size = steps.model_size, -- not a question of Megatron: parameters, those that a token uses, flops for a token
   data_parallel_rank = function(s, q, p) return s.dp and dp_of(s, q, p).position end,
   data_parallel_world_size = function(s, q, p) return s.dp and dp_of(s, q, p).size end,
   data_parallel_src_rank = function(s, q) return s.dp and s[q.with_context_parallel and "dp_cp" or "dp"].first end,
@@ -96,16 +96,16 @@ for getter, family in pairs {
 end
 
 local arguments = {
-  check_initialized = param.flag(true, "false: no error where there is no such group"),
-  with_context_parallel = param.flag(false, "the group that also spans context parallel"),
-  with_gtp_remat = param.flag(true, "with the ranks that rematerialize weights (version 0.19)"),
-  with_egtp_remat = param.flag(false, "the same of experts"),
-  partial_data_parallel = param.flag(false, "of one instance of the optimizer; needs with_context_parallel"),
-  partial_expert_data_parallel = param.flag(false, "the same of experts"),
-  tp_only_amax_red = param.flag(false, "amax over tensor parallel ranks alone"),
+  check_initialized = param.flag(true, "false: return nil if there is no such group"),
+  with_context_parallel = param.flag(false, "the group that also has the ranks of context parallelism"),
+  with_gtp_remat = param.flag(true, "the group that also has the ranks of gtp_remat (version 0.19)"),
+  with_egtp_remat = param.flag(false, "the group of experts that also has the ranks of gtp_remat"),
+  partial_data_parallel = param.flag(false, "the group of one optimizer instance; needs with_context_parallel"),
+  partial_expert_data_parallel = param.flag(false, "the same for experts"),
+  tp_only_amax_red = param.flag(false, "the amax group without data parallelism"),
   group_size = param.size(nil, "ranks of a block of dp x cp"),
-  level = param.index(0, "of hierarchical context parallelism, innermost 0"),
-  ignore_virtual = param.flag(true, "false: with virtual stages"),
+  level = param.index(0, "level of hierarchical context parallelism; 0 is the innermost"),
+  ignore_virtual = param.flag(true, "false: only the first and the last virtual stage count"),
   vp_stage = param.index(nil, "virtual stage of this rank; left out, 0"),
 }
 

@@ -18,10 +18,10 @@ return recipe {
     next_rank = function(s, q) return group(s, q):next "wrap" end,
     prev_rank = function(s, q) return group(s, q):prev "wrap" end,
     -- only in xDiT
-    skip_rank = function(s, q) return group(s, q).ranks[group(s, q).size - group(s, q).position] end, -- the mirror
+    skip_rank = function(s, q) return group(s, q).ranks[group(s, q).size - group(s, q).position] end, -- mirrored
     group_next_rank = function(s, q) return (group(s, q).position + 1) % group(s, q).size end,
     group_prev_rank = function(s, q) return (group(s, q).position - 1) % group(s, q).size end,
     group_skip_rank = function(s, q) return group(s, q).size - 1 - group(s, q).position end,
   },
-  arguments = { group = param.text(nil, "a family") },
+  arguments = { group = param.text(nil, "the name of a family") },
 }
