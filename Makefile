@@ -33,7 +33,7 @@ WERROR ?= $(if $(wildcard .git),-Werror)
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wno-enum-float-conversion -Wstrict-prototypes \
         -Wmissing-prototypes -Wvla -Wwrite-strings $(WERROR)
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
-OPT_SAN  := -O1 -g $(SANITIZE)
+OPT_SAN  := -Og -g1 $(SANITIZE)
 OPT_TSAN := -O0 -g -fsanitize=thread -fno-omit-frame-pointer
 OPT_COV  := -O0 -g --coverage -fprofile-update=atomic
 OPT_FUZZ := -O1 -g -fsanitize=fuzzer-no-link $(SANITIZE)
