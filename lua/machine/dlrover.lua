@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- dlrover.lua - read the switch of each node from dlrover's topology querier: {"10.0.0.1": "sw-3"}
+-- dlrover.lua - read the switch of each node, {"10.0.0.1": "sw-3"}, as dlrover's topology querier knows it
 -- (dlrover/python/master/elastic_training/net_topology.py, NodeTopologyMeta.asw). Nothing is skipped.
 
 local file, _, all = ...

@@ -1,16 +1,17 @@
 -- SPDX-License-Identifier: MIT
 --
--- fields.lua - check the fields in a text of JSON or YAML: a field that the reader does not know is refused. Messages
--- name its path: items[3].status.
+-- fields.lua - check the values in a text of JSON or YAML, and refuse fields that the reader does not know. Messages
+-- begin with the path of the value: items[3].status.
 
 local file = ...
 local M = {}
 
--- Return the path of a field, or of an item of a list.
+-- Return the path of a field, and of the i-th item of a list. Paths count items from 0.
 function M.path(where, name) return where == "" and name or where .. "." .. name end
 function M.item(where, i) return ("%s[%d]"):format(where, i - 1) end
 
--- Check that a value is an object with no other fields than `known`, as "a b" (nil: any), and return it.
+-- Return the value if it is an object, else refuse it. All its fields must be in the text `known`, "a b", if that is
+-- given.
 function M.object(value, where, known)
   if type(value) ~= "table" or not value[0] then file.fault(where, "an object expected") end
   local names = {}
@@ -36,7 +37,7 @@ function M.text(value, where, of)
   return value
 end
 
--- Check that a value is a list of integers from 0 on, and return it.
+-- Return the value if it is a list of one or more integers from 0 to 2147483647, else refuse it.
 function M.integers(value, where)
   M.list(value, where, "integers from 0")
   for i = 1, #value do

@@ -1,8 +1,9 @@
 -- SPDX-License-Identifier: MIT
 --
 -- hwloc.lua - read the topology of one node, `lstopo --of xml` (hwloc/hwloc2.dtd of hwloc 2.11, hwloc.dtd of 1.11):
--- packages, and the GPUs in each, or the cores if there are no GPUs. GPUs are the devices of NVML or RSMI, else of CUDA
--- or Level Zero, else PCI devices of the classes 3D controller and accelerator, and graphics of NVIDIA and AMD.
+-- packages, and the GPUs in each, or the cores if there are no GPUs. GPUs are the devices of NVML or RSMI; if
+-- there are none, the devices of CUDA or Level Zero; if there are none either, the PCI devices that are 3D controllers,
+-- accelerators, or graphics of NVIDIA or AMD.
 --
 -- Skipped: all other objects, infos, page types, distances, memory attributes, kinds of CPU, supports.
 
@@ -34,8 +35,8 @@ local grammar = {
 local types = elements.names("Machine System Misc Group NUMANode MemCache Package Socket Die Cache L1Cache L2Cache "
   .. "L3Cache L4Cache L5Cache L1iCache L2iCache L3iCache Core PU Bridge PCIDev OSDev")
 
--- Libraries that manage GPUs, and libraries that run programs on them. nvml0 and cuda0 are the same GPU, so the devices
--- of the second kind count only if there are none of the first kind.
+-- Libraries that manage GPUs, and libraries that run programs on them. nvml0 and cuda0 may be the same GPU, so devices
+-- of the libraries that run programs count only if there is no device of the others.
 local kinds = { nvml = "managed", rsmi = "managed", cuda = "run", ze = "run" }
 local order = { "managed", "run", "pci", "core" }
 local held, last, outside, packages, open = {}, {}, nil, 0, 0
@@ -68,7 +69,7 @@ elements.walk(root, grammar, notes, function(e)
   elseif kind == "PCIDev" and is_gpu(e.of.pci_type) then
     add("pci", e)
   elseif kind == "OSDev" then
-    local library, number = (e.of.name or ""):match "^(%l+)(%d%d?%d?%d?)$" -- ze0.0 is a tile
+    local library, number = (e.of.name or ""):match "^(%l+)(%d%d?%d?%d?)$" -- not ze0.0, a tile
     local by = kinds[library]
     if by then
       add(by, e)
@@ -84,7 +85,7 @@ for i = #order, 1, -1 do
   if held[order[i]].n > 0 then found = order[i] end
 end
 if found ~= "core" and outside and packages ~= 1 then
-  file.fault(outside, "a GPU is in none of the %d packages: the nearest is not known", packages)
+  file.fault(outside, "a GPU is outside the %d packages, so its package is not known", packages)
 end
 if found ~= "core" and packages == 1 then held[found][1] = held[found].n end
 return elements.parts(held[found], "package", found == "core" and "core" or "gpu", notes)

@@ -4,15 +4,15 @@
 -- allocatable devices, and the NVLink domain in the label nvidia.com/gpu.clique of NVIDIA's GPU feature discovery.
 --
 -- Skipped: metadata besides name and labels, other labels, conditions, addresses, images, volumes, nodeInfo, taints,
--- resources of processors, memory, storage, pods. Other resources are noted. Left out, with a note: nodes that are
--- cordoned, and those without devices if others have some.
+-- resources of processors, memory, storage, pods. Other resources are noted. Cordoned nodes get no ranks, nor do nodes
+-- without devices if another node has devices; a note says so.
 
 local file, _, all = ...
 local fields = file.run "fields"
 local t = file.run "tree" "clique"
 local path = fields.path
 
--- The devices of which each rank gets one. GPUs that are cut into MIG slices, or time-shared, are refused.
+-- Each rank gets one of these devices. GPUs that are cut by MIG, or time-shared, are refused.
 local devices = { ["nvidia.com/gpu"] = true, ["amd.com/gpu"] = true, ["habana.ai/gaudi"] = true,
   ["google.com/tpu"] = true, ["gpu.intel.com/i915"] = true, ["gpu.intel.com/xe"] = true }
 local usual = { "^cpu$", "^memory$", "^pods$", "^storage$", "^ephemeral%-storage$", "^hugepages%-",
@@ -26,14 +26,14 @@ local function is_usual(name)
   end
 end
 
--- Return the number of devices of a node, or nil if the node has none.
+-- Return the number of devices of a node, as it is in the file, or nil if the node has none; and the resource's name.
 local function count(node, labels, where)
   if (tonumber(labels["nvidia.com/gpu.replicas"] or 1) or 2) > 1 then
     file.fault(path(where, "metadata.labels"),
-      "its GPUs are shared in turns (nvidia.com/gpu.replicas): a rank needs one of its own")
+      "the GPUs are time-shared (nvidia.com/gpu.replicas): a rank needs a GPU of its own")
   elseif (labels["nvidia.com/gpu.product"] or ""):find("MIG", 1, true) then
     file.fault(path(where, "metadata.labels"),
-      "its GPUs are cut by MIG (nvidia.com/gpu.product): a rank needs a whole one")
+      "the GPUs are cut by MIG (nvidia.com/gpu.product): a rank needs a whole GPU")
   end
   if not node.status then return labels["nvidia.com/gpu.count"], "nvidia.com/gpu" end
   local at, n, of = path(where, "status.allocatable"), nil, nil
@@ -41,10 +41,10 @@ local function count(node, labels, where)
   for _, name in ipairs(has[0]) do
     local value = has[name]
     if devices[name] and value ~= "0" then
-      if n then file.fault(at, "devices of two kinds, %s and %s", of, name) end
+      if n then file.fault(at, "the node has devices of two kinds, %s and %s", of, name) end
       n, of = value, name
     elseif name:find "^nvidia%.com/mig%-" and value ~= "0" then
-      file.fault(at, "'%.60s': GPUs that are cut by MIG are not read: a rank needs a whole one", name)
+      file.fault(at, "'%.60s': GPUs that are cut by MIG are not read: a rank needs a whole GPU", name)
     elseif not devices[name] and not is_usual(name) and not others[name] then
       others[name], others[#others + 1] = at, name
     end
@@ -74,11 +74,12 @@ local function node(of, where)
   local n, device = count(of, labels, where)
   local clique = labels["nvidia.com/gpu.clique"]
   local above = clique and t:node("switch", clique, where)
-  local i = t:add(name, where, n and t.count(name, tostring(n), path(where, "status.allocatable")), above)
+  local i = t:add(name, where, n and t.count(tostring(n), path(where, "status.allocatable")), above)
   if t.slots[i] == 0 then t.slots[i] = nil end
   if t.slots[i] then
     if kind and kind ~= device then
-      file.fault(where, "it has %s, and a node before it %s: nodes of one kind are read", device, kind)
+      file.fault(where, "the node has %s, and a node before it has %s: all nodes must have the same kind of devices",
+        device, kind)
     end
     kind = device
   end
@@ -98,8 +99,8 @@ else
 end
 if not kind and others[1] then
   file.fault(others[others[1]], "no node has devices of a kind that is read (nvidia.com/gpu, amd.com/gpu, "
-    .. "habana.ai/gaudi, google.com/tpu, gpu.intel.com/i915, gpu.intel.com/xe), and '%.60s' is none; levels are "
-    .. "written as 'node:4 gpu:8'", others[1])
+    .. "habana.ai/gaudi, google.com/tpu, gpu.intel.com/i915, gpu.intel.com/xe); for '%.60s' write the levels, as "
+    .. "'node:4 gpu:8'", others[1])
 end
 for _, i in ipairs(found) do
   if kind and not t.slots[i] then t.out[i] = t.out[i] or "it has no " .. kind end

@@ -1,24 +1,24 @@
 -- SPDX-License-Identifier: MIT
 --
--- machine_json.lua - read the output of `moongrid machine --json` (src/machine/machine_item.c). Skipped: boot_ids of a
--- running job, and costs, which the price of a step reads (src/step).
+-- machine_json.lua - read the output of `moongrid machine --json` (src/machine/machine_item.c). Skipped: boot_ids,
+-- which the machine of a running job has, and costs, which src/step/costs.c reads to price a step.
 
 local file, _, all = ...
 local fields = file.run "fields"
 local path, item = fields.path, fields.item
 
-local function positive(value, where)
+local function check_rate(value, where)
   if value and not (type(value) == "number" and value >= 0 and value < math.huge) then
     file.fault(where, "a number from 0 on expected")
   end
 end
 
 local function link(of, where)
-  positive(of.bandwidth, path(where, "bandwidth"))
-  positive(of.latency, path(where, "latency"))
+  check_rate(of.bandwidth, path(where, "bandwidth"))
+  check_rate(of.latency, path(where, "latency"))
 end
 
--- Return a level and its number of domains; `above` is the number of domains of the level above.
+-- Check a level, and return the number of its domains. `above` is the number of domains of the level above it.
 local function level(of, where, above)
   fields.object(of, where, "name counts bandwidth latency domains")
   fields.text(of.name, path(where, "name"), "the name of the level")

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- nccl.lua - read NCCL's topology of one node, which NCCL_TOPO_DUMP_FILE writes (src/graph/xml.cc and xml.h of NCCL
--- 2.28): the CPUs, and the GPUs below each.
+-- nccl.lua - read the topology of one node that NCCL writes to NCCL_TOPO_DUMP_FILE (src/graph/xml.cc and xml.h of NCCL
+-- 2.28): the CPUs, and the GPUs below each CPU.
 --
 -- Skipped: attributes besides `dev`, `host_hash` and `version`; NVLinks, network cards, PCI links.
 
@@ -29,7 +29,8 @@ elements.walk(root, grammar, notes, function(e)
     gpus[#gpus + 1] = 0
     local hash = e.of.host_hash
     if hash and host and hash ~= host then
-      file.fault(e.line, "CPUs of several hosts, %.40s and %.40s: a topology of one node is read", host, hash)
+      file.fault(e.line, "the CPUs are of several hosts, %.40s and %.40s: only a topology of one node is read", host,
+        hash)
     end
     host = host or hash
   elseif e.name == "gpu" then

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
 -- nvidia_q.lua - read `nvidia-smi -q` of one node, or of several one after the other. ClusterUUID and CliqueId
--- (nvidia-smi's manual, "Fabric") are equal on nodes of one NVLink domain. Nodes are named by their numbers.
+-- (nvidia-smi's manual, "Fabric") are equal on nodes of one NVLink domain. The nodes get the names 0, 1, 2, ...
 --
 -- Skipped: all other output. GPUs that are cut by MIG are refused.
 
@@ -9,7 +9,9 @@ local file = ...
 local t = file.run "tree" "clique"
 
 local nodes, mig = 0, false
-local node -- the node that is being read: its first line, its GPUs, their stated number, the clique of the last GPU
+-- The node that is being read: `line`, the number of its first line; `attached`, the number of GPUs that the text
+-- states, or nil; and for each GPU { line, ClusterUUID, CliqueId }.
+local node
 
 -- Return the name of a GPU's clique, or "" if NVLink ends in the node or the text has no clique.
 local function clique_of(gpu)
@@ -21,11 +23,11 @@ local function end_node(where)
   if not node then return end
   local n, clique = #node, node[1] and clique_of(node[1])
   if node.attached and n < node.attached then
-    file.fault(where, "%d of %d GPUs: the text may be cut short", n, node.attached)
+    file.fault(where, "the node has %d of %d attached GPUs: the text may be cut short", n, node.attached)
   end
   for i = 2, n do
     if clique_of(node[i]) ~= clique then
-      file.fault(node[i].line, "GPUs of one node are of two NVLink domains, '%.99s' and '%.99s'", clique,
+      file.fault(node[i].line, "GPUs of one node are in two NVLink domains, '%.99s' and '%.99s'", clique,
         clique_of(node[i]))
     end
   end

@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: MIT
 --
--- nvidia_topo.lua - read `nvidia-smi topo -m` of one node, which stands for all nodes (the legend below its matrix
--- explains the words). GPUs that NVLink connects are one domain. The matrix may be inside a longer text, such as the
--- output of torch's collect_env. Skipped: the columns after the GPUs, rows of other devices, the text before and after
--- the matrix.
+-- nvidia_topo.lua - read `nvidia-smi topo -m` of one node; all nodes of the machine are like it. GPUs that NVLink
+-- connects are one domain. The legend below the matrix explains the names of links. The matrix may be inside a longer
+-- text, such as the output of torch's collect_env. Skipped: the columns after the GPUs, rows of other devices, the text
+-- before and after the matrix.
 
 local file = ...
 
@@ -30,11 +30,11 @@ for where, line in file.lines() do
     for i = 1, n do
       local word = words[i + 1]
       if not word then
-        file.fault(where, "GPU%d has %d links of %d: the text may be cut short", rows - 1, i - 1, n)
+        file.fault(where, "the row of GPU%d has %d of %d links: the text may be cut short", rows - 1, i - 1, n)
       elseif not word:find "^NV%d+$" and not links[word] then
         file.fault(where, "'%.20s' is not a link of two GPUs, as NV18 or SYS", word)
       elseif (word == "X") ~= (i == rows) then
-        file.fault(where, "X is a GPU with itself, and '%.20s' is GPU%d with GPU%d", word, rows - 1, i - 1)
+        file.fault(where, "X links a GPU with itself, but '%.20s' links GPU%d with GPU%d", word, rows - 1, i - 1)
       end
       link[rows][i] = word
       if i < rows and link[i][rows] ~= word then
@@ -54,7 +54,7 @@ for where, line in file.lines() do
   end
 end
 if n == 0 then file.fault(nil, "there is no line of GPUs") end
-if rows < n then file.fault(header, "%d rows of %d GPUs: the text may be cut short", rows, n) end
+if rows < n then file.fault(header, "there are %d rows for %d GPUs: the text may be cut short", rows, n) end
 
 -- The GPUs of a domain must have consecutive numbers, since consecutive ranks get them.
 local counts, first, order = {}, {}, {}
@@ -70,7 +70,7 @@ for i = 1, n do
 end
 for i = 1, n do
   if order[i] ~= i - 1 then
-    file.fault(nil, "GPUs of one NVLink domain do not follow each other: GPU%d is of the domain of GPU%d; "
+    file.fault(nil, "GPUs of an NVLink domain do not have consecutive numbers: GPU%d is in the domain of GPU%d; "
       .. "CUDA_VISIBLE_DEVICES=%s would order them", order[i], order[i - 1], table.concat(order, ","))
   end
 end

@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: MIT
 --
 -- rankfile.lua - read Open MPI's rankfile, "rank 0=n0 slot=0" (mpirun --rankfile; PRRTE's
--- src/mca/rmaps/rank_file/rmaps_rank_file_lex.l). A node has a place for each of its ranks, in the order of their slots
--- if these are different numbers, else in the order of the ranks. `place -o rankfile` writes such a file.
--- Skipped: the processors of a slot (0:1, 0-3, *). Refused: nodes by number (+n1).
+-- src/mca/rmaps/rank_file/rmaps_rank_file_lex.l). A node has a place for each of its ranks. The places are in the order
+-- of the slots if all slots of the node are different numbers, else in the order of the ranks. `place -o rankfile`
+-- writes such a file. Skipped: the processors of a slot (0:1, 0-3, *). Refused: nodes by number (+n1).
 
 local file = ...
 local t = file.run "tree" "switch"
@@ -29,11 +29,11 @@ for where, word, rest in file.words() do
   end
 end
 
--- Nodes in the order of their ranks, and the ranks of each.
+-- Add the nodes in the order of their first ranks. ranks[i] lists the ranks of node i of the tree.
 local ranks = {}
 for rank = 0, n - 1 do
   if not line_of[rank] then
-    file.fault(nil, "rank %d is missing, and there are %d: the file may be cut short", rank, n)
+    file.fault(nil, "rank %d is missing, and the file has %d ranks: it may be cut short", rank, n)
   end
   local i = t.host[host_of[rank]] or t:add(host_of[rank], line_of[rank], 0)
   t.slots[i] = t.slots[i] + 1

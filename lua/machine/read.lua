@@ -1,13 +1,14 @@
 -- SPDX-License-Identifier: MIT
 --
 -- read.lua - read machines from the files of other tools: find the reader of a text, and read the words after the
--- file's name. A reader is a file of this folder. It gets `file` (src/machine/lua/file.c), the words as the table
--- `given`, and the parsed text of JSON, XML or YAML; it returns a tree (tree.lua), or the table of a machine
--- (src/machine/lua/file.c). It refuses every line, word, field and element that it does not know.
+-- file's name. A reader is a file of this folder. It gets `file` (src/machine/lua/file.c), the table `given`,
+-- and the parsed text of JSON, XML or YAML; it returns a tree (tree.lua), or the table of a machine
+-- (src/machine/lua/file.c). The head of a reader says what it skips; everything else that it does not know it refuses
+-- or notes.
 
 local file, words = ...
 
--- The words topology=NAME and nodes=LIST; other words add levels to the reader's machine.
+-- `given` has the words topology=NAME and nodes=LIST. The other words add levels to the machine (make_machine, file.c).
 local given = {}
 words = words:gsub("%f[^%s\0](%l+)=(%S*)", function(name, value)
   if name ~= "topology" and name ~= "nodes" then return nil end
@@ -16,7 +17,7 @@ words = words:gsub("%f[^%s\0](%l+)=(%S*)", function(name, value)
 end)
 given.levels = words:find(":", 1, true)
 
--- Return the first line that is neither blank nor a comment.
+-- Return the first line that is neither blank nor a comment, and its number; or "" if there is none.
 local function first_line()
   for number, line in file.lines() do
     if line:find "^%s*[^%s#]" then return line, number end
@@ -24,7 +25,7 @@ local function first_line()
   return ""
 end
 
--- Return the name of the reader of a JSON text, found by its keys.
+-- Return the name of the reader for the keys of a JSON text, and the parsed text.
 local function of_json()
   local all = file.json()
   if all.levels then return "machine_json", all end
@@ -36,7 +37,7 @@ local function of_json()
     .. "node, {\"10.0.0.1\": \"sw-3\"}")
 end
 
--- The reader of an XML text by its root element.
+-- The name of a text's root element in XML -> the name of its reader.
 local roots = { system = "nccl", graphs = "nccl_graph", topology = "hwloc" }
 
 local function of_xml()

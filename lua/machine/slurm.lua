@@ -1,15 +1,16 @@
 -- SPDX-License-Identifier: MIT
 --
 -- slurm.lua - read Slurm's topology.conf or the output of `scontrol show topology`: a tree of switches, or blocks of
--- nodes. The grammar is that of Slurm 24.11, src/common/parse_config.c (pairs of key and value, with blanks around =
--- and quotes; comments; a backslash continues a line) and src/plugins/topology/{tree,block}.
+-- nodes. The grammar is that of Slurm 24.11, src/common/parse_config.c (Key=Value, where blanks may be around = and
+-- quotes around the value; comments; a line goes on after a backslash) and src/plugins/topology/{tree,block}.
 --
 -- Skipped, because they change no place: LinkSpeed, Level, BlockIndex, BlockSizes, BlockSize, and lines of
 -- AggregatedBlock, which repeat the blocks.
 
 local file, given = ...
 
--- The keys that may be in a line, in lower case, by the first key of the line. A key with the value false is skipped.
+-- The first key of a line -> the keys that may be in this line. All keys are in lower case; the value false means that
+-- the key is skipped.
 local kinds = {
   switchname = { switchname = true, nodes = true, switches = true, linkspeed = false, level = false },
   blockname = { blockname = true, nodes = true, blockindex = false, blocksize = false },
@@ -18,8 +19,8 @@ local kinds = {
   aggregatedblock = { aggregatedblock = false, nodes = false, blocksize = false, blockindex = false },
 }
 
--- Return a line without its comment, and whether the next line continues it, because it ends with an odd number of
--- backslashes and perhaps blanks.
+-- Return a line without its comment. If the next line continues it, because it ends with an odd number of backslashes
+-- (blanks may follow them), also return true.
 local function content(line)
   if line:find("#", 1, true) then
     local at = 1
@@ -55,7 +56,7 @@ local function pairs_of(line, where)
     known = known or kinds[name]
     if not known then file.fault(where, "SwitchName= or BlockName= expected, not '%.40s'", line:sub(at)) end
     if known[name] == nil then
-      file.fault(where, "unknown key '%.40s' of a line of %s=", key, all[1])
+      file.fault(where, "unknown key '%.40s' in a line of %s=", key, all[1])
     end
     if all[name] then file.fault(where, "key '%.40s' is there twice", key) end
     all[1] = all[1] or key
@@ -101,7 +102,7 @@ for _, entry in ipairs(entries) do
       file.fault(entry.line, "%s '%.60s' has no Nodes=%s", t.above, name, either)
     end
     local i = t:describe(name, entry.line)
-    if switches ~= "" then -- scontrol also lists all nodes below it
+    if switches ~= "" then -- in scontrol's output Nodes= has all nodes below the switch
       t:put("switch", switches, i, entry.line)
     else
       t:put("host", nodes, i, entry.line)

@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: MIT
 --
 -- slurm_job.lua - read the environment of a Slurm job: lines of `srun env` or `srun --label env`, or the environment of
--- this process (https://slurm.schedmd.com/srun.html, output environment variables): SLURM_JOB_NODELIST (or
--- SLURM_NODELIST), SLURM_TASKS_PER_NODE, and for each task SLURM_TOPOLOGY_ADDR (its switches from the top, then its
--- node) and SLURM_TOPOLOGY_ADDR_PATTERN.
+-- this process. The variables (https://slurm.schedmd.com/srun.html, output environment variables) are
+-- SLURM_JOB_NODELIST or SLURM_NODELIST, SLURM_TASKS_PER_NODE, and for each task SLURM_TOPOLOGY_ADDR (the switches above
+-- its node from the top, then the node) and SLURM_TOPOLOGY_ADDR_PATTERN. All other variables are skipped.
 --
--- Skipped: all other variables. The tasks of a node are its places, unless words after the file's name give levels.
+-- The tasks of a node are its places, unless words after the file's name give levels.
 
 local file, given = ...
 local t = file.run "tree" "switch"
@@ -38,7 +38,7 @@ for where, line in file.lines() do
   elseif once[name] then
     name = once[name]
     if read[name] and read[name] ~= value then
-      file.fault(where, "'%.60s' differs from line %d: this is of several jobs", value, line_of[name])
+      file.fault(where, "'%.60s' differs from line %d: the lines are of several jobs", value, line_of[name])
     end
     read[name], line_of[name] = value, line_of[name] or where
   end
@@ -47,15 +47,15 @@ end
 if read.list and t.n == 0 then
   t:names(read.list, line_of.list, function(name) t:add(name, line_of.list) end)
 elseif read.list then
-  t:order(read.list, line_of.list) -- refuses nodes without an address
+  t:order(read.list, line_of.list, "the list of nodes") -- refuses nodes without an address
 end
 
--- "8(x4),2": the numbers of tasks of the nodes, in the order of the list.
+-- SLURM_TASKS_PER_NODE has the numbers of tasks of the nodes, in the order of the list: "8(x4),2".
 if read.tasks and read.list and not given.levels then
   local hosts, n = t.chosen or t.hosts, 0
   for word in (read.tasks .. ","):gmatch "([^,]*)," do
     local count, times = word:match "^(%d+)%(x(%d+)%)$"
-    count, times = t.count("of SLURM_TASKS_PER_NODE", count or word, line_of.tasks), tonumber(times or 1)
+    count, times = t.count(count or word, line_of.tasks), tonumber(times or 1)
     if n + times > #hosts then n = -1 break end
     for i = n + 1, n + times do t.slots[hosts[i]] = count end
     n = n + times

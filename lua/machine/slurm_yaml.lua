@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- slurm_yaml.lua - read Slurm's topology.yaml, topologies by name (https://slurm.schedmd.com/topology.yaml.html,
--- of Slurm 25.05): trees of switches, and blocks of nodes. Others are refused.
+-- slurm_yaml.lua - read a topology of Slurm's topology.yaml (https://slurm.schedmd.com/topology.yaml.html, of Slurm
+-- 25.05), which has topologies with names. It may be a tree of switches, or blocks of nodes; other kinds are refused.
 -- Skipped, because they change no place: cluster_default, block_sizes.
 
 local file, given, all = ...
@@ -20,7 +20,7 @@ if not names[1] then file.fault(nil, "there is no topology in it") end
 if not taken then
   file.fault(nil, "unknown topology '%.60s'; known: %s", given.topology, table.concat(names, ", "))
 elseif #names > 1 and not given.topology then
-  file.fault(nil, "it has %d topologies (%.99s): topology=NAME behind the file's name chooses one", #names,
+  file.fault(nil, "it has %d topologies (%.99s): topology=NAME after the file's name chooses one", #names,
     table.concat(names, ", "))
 end
 

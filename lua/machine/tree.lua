@@ -1,13 +1,14 @@
 -- SPDX-License-Identifier: MIT
 --
--- tree.lua - turn a tree of nodes, with switches, blocks or cliques above them, into the levels of a machine. (In this
--- folder a host is a computer, since a node is a node of the tree.) A level is a height in the tree. A host that is
+-- tree.lua - turn a tree of computers, with switches, blocks or cliques above them, into the levels of a machine. In
+-- this file a computer is a host, since a node is a node of the tree. A level is a height in the tree. A host that is
 -- attached higher than others has its own domain at each level between. Places are in the order of the tree; ranks go
 -- to the hosts in the order in which the file lists them.
 
 local file = ...
 
-local NAMES, LEVELS = 1 << 18, 13 -- most names in lists (and one more for each byte of the text); levels above a host
+local NAMES = 1 << 18 -- the lists of a text may have this many names, and one more for each byte of the text
+local LEVELS = 13     -- the most levels above a host
 
 local Tree = {}
 Tree.__index = Tree
@@ -18,8 +19,8 @@ local function new(above)
     line = {}, parent = {}, slots = {}, out = {}, notes = {}, own = {} }, Tree)
 end
 
--- Return the node of a host (kind "host") or of a switch ("switch"); add it if it is not there. `plain`: the name has
--- only letters, digits and _.-, which need no check.
+-- Return the node of a host (kind "host") or of a switch, block or clique ("switch"); add it if it is not there.
+-- `plain` is true if the name has only letters, digits and _.-, so that it needs no check.
 function Tree:node(kind, name, where, plain)
   local of = self[kind]
   local i = of[name]
@@ -39,7 +40,8 @@ local function shown(name) return #name > 60 and name:sub(1, 60) .. "..." or nam
 -- Return a position as words: "line 3" or "items[3]".
 local function place(where) return type(where) == "number" and "line " .. where or tostring(where) end
 
--- Add a host, which must not be there yet; ranks go to hosts in the order of these calls. `slots` may be nil.
+-- Add a host, which must not be there yet, and return its node. Ranks go to hosts in the order of these calls. `slots`
+-- and `parent` may be nil.
 function Tree:add(name, where, slots, parent)
   local i = self.host[name]
   if i then file.fault(where, "host '%s' is there twice, first in %s", shown(name), place(self.line[i])) end
@@ -48,13 +50,11 @@ function Tree:add(name, where, slots, parent)
   return i
 end
 
--- Return the number of slots in a text.
-function Tree.count(name, text, where)
+-- Return the number of slots, 0 to 65536, in a text.
+function Tree.count(text, where)
   local n = text:find "^%d+$" and #text < 10 and tonumber(text)
   if not n then file.fault(where, "'%s' is not a number of slots", shown(text)) end
-  if n > 65536 then
-    file.fault(where, "host '%s' has 1 to 65536 slots, not %d", shown(name), n)
-  end
+  if n > 65536 then file.fault(where, "a host has at most 65536 slots, not %d", n) end
   return n
 end
 
@@ -77,14 +77,14 @@ function Tree:describe(name, where)
   return i
 end
 
--- Attach the names of a list below a switch.
+-- Attach the hosts or switches (`kind`) of a list of names below a switch.
 function Tree:put(kind, list, parent, where)
   self:names(list, where, function(name, plain)
     self:below(self:node(kind, name, where, plain), parent, where)
   end)
 end
 
--- Refuse a switch that another one names and that nothing describes.
+-- Refuse a switch that is named below another switch and is not described by an `entry` ("line") of its own.
 function Tree:whole(entry)
   for i = 1, self.n do
     if self.switch[self.name[i]] == i and not self.own[i] then
@@ -96,8 +96,8 @@ end
 
 -- ------------------------------------------------------------------------------------------------------- lists
 
--- Read the ranges "1-3,07]" at a position. Return { { first, last, digits }, ... } and the position after them, or nil
--- and the position of the wrong text.
+-- Read the ranges "1-3,07]" at a position. Return { { first, last, digits }, ... } and the position after the bracket,
+-- or nil and the position of the wrong text.
 local function ranges(list, at)
   local all = {}
   if not list:find("]", at, true) then return nil, at - 1 end
@@ -116,7 +116,8 @@ local function ranges(list, at)
   return all, at
 end
 
--- Call each(name, plain) for all names of Slurm's "n[1-3,07],m[1-2]x[0-1]" (src/common/hostlist.c); `plain` as in node.
+-- Call each(name, plain) for all names of Slurm's "n[1-3,07],m[1-2]x[0-1]" (src/common/hostlist.c). `plain` is that of
+-- Tree:node.
 function Tree:names(list, where, each)
   local most, plain = NAMES + file.length, not list:find "[^%w_.,%[%]-]"
   local function expand(parts, k, name)
@@ -125,7 +126,7 @@ function Tree:names(list, where, each)
       if #name > 255 then file.limit(where, "the name '%s' has more than 255 bytes", shown(name)) end
       self.named = self.named + 1 + #name // 64 -- long names count more, because they take longer
       if self.named > most then
-        file.limit(where, "the lists of its names have more than %d: %d, and one for each of its bytes", most, NAMES)
+        file.limit(where, "the lists of names have more than %d names, the limit for %d bytes", most, file.length)
       end
       return each(name, plain)
     elseif type(part) == "string" then
@@ -160,13 +161,13 @@ function Tree:names(list, where, each)
   until ends == ""
 end
 
--- Let ranks go only to the hosts of a list, in its order.
-function Tree:order(list, where)
+-- Let ranks go only to the hosts of a list, in the order of the list. `what` names the list in messages.
+function Tree:order(list, where, what)
   local chosen, seen = {}, {}
   self:names(list, where, function(name)
     local i = self.host[name]
-    if not i then file.fault(where, "nodes=: there is no host '%s' in it", shown(name)) end
-    if seen[i] then file.fault(where, "nodes=: host '%s' is there twice", shown(name)) end
+    if not i then file.fault(where, "%s has host '%s', which is not in the file", what, shown(name)) end
+    if seen[i] then file.fault(where, "%s has host '%s' twice", what, shown(name)) end
     seen[i], chosen[#chosen + 1] = true, i
   end)
   self.chosen, self.ordered, self.ranks = chosen, true, nil
@@ -174,7 +175,7 @@ end
 
 -- ---------------------------------------------------------------------------------------------------- the machine
 
--- Refuse a switch in a loop; the message has the loop.
+-- Refuse the switch i, which is in a loop; the message shows the loop.
 local function refuse_loop(t, i)
   local loop, at = { t.name[i] }, i
   repeat
@@ -184,7 +185,7 @@ local function refuse_loop(t, i)
   file.fault(t.line[i], "%s '%s' is below itself: %s", t.above, shown(t.name[i]), table.concat(loop, " < "))
 end
 
--- Refuse switches that are above themselves, also those without a host below.
+-- Refuse switches that are above themselves, also if no host is below them.
 local function check_loops(t)
   local seen = {}
   for i = 1, t.n do
@@ -197,7 +198,7 @@ local function check_loops(t)
   end
 end
 
--- Return by node the heights of the hosts (0) and of the nodes above them, and the largest height.
+-- Return a table of the heights of nodes, 0 for a host, and the largest height.
 local function heights(t, hosts)
   local height, most, parent = {}, 0, t.parent
   for k = 1, #hosts do
@@ -237,8 +238,8 @@ local function children_of(t, hosts)
   return roots, children
 end
 
--- Return the levels from the top, and the hosts in the order of places. A domain of a level is a node of this height,
--- or a lower node that is attached above it; the second kind has no name.
+-- Return the levels from the top, and the hosts in the order of places. A domain of a level is a node of this height;
+-- or, without a name, a lower node whose parent is above this height.
 local function levels_of(t, hosts)
   local height, top = heights(t, hosts)
   local domains, children = children_of(t, hosts)
@@ -279,10 +280,11 @@ local function places(t, hosts, slots)
   end
 end
 
--- Return the table of the machine. If `nodes` is given, a list of names, ranks go only to these hosts, in this order.
+-- Return the table of the machine. `nodes` is nil, or a text as in Tree:names: then ranks go only to these hosts, in
+-- this order.
 function Tree:machine(nodes)
   local notes, hosts = self.notes, self.hosts
-  if nodes then self:order(nodes) end
+  if nodes then self:order(nodes, nil, "nodes=") end
   if self.chosen then
     hosts = self.chosen
   elseif next(self.out) then

@@ -10,24 +10,27 @@
 --       dp 1 │  2    3 │   dp 1 │  6    7 │
 --            └─────────┘        └─────────┘
 --
--- If lines cannot separate the groups of a family, because a group has ranks in several boxes, each rank has its group
--- after it: "4 g2".
+-- If lines cannot separate the groups of a family, because the ranks of a group are not next to each other, the number
+-- of the group follows each rank: "4 g2".
 
 local canvas = require "pictures.canvas"
 local groups = require "pictures.groups"
 local sheets = require "pictures.sheet"
 
 local INDENT, GAP = 2, 3
-local OUTSIDE, IDLE, ALONE = -2, -1, -3 -- keys of cells without a group
+local OUTSIDE, IDLE, ALONE = -2, -1, -3 -- keys of cells without a rank, without a group, and if no groups are drawn
 
--- A part while it is drawn has
---   drawing, part, family?   group: the group of each cell, from 1
---   numbered   whether ranks have their group after them
+-- A part of a sheet (sheet.lua) that is being drawn has
+--   drawing, part, family   family: nil if no groups are drawn
+--   group      the group of each cell, or IDLE; group[1] is that of cell 0
+--   numbered   whether the number of the group follows each rank
 --   open       whether no lines are between rows
+--   n0, n1     drawn coordinates of the first and second level
 --   per        ranks in a row of a box
---   chunks     rows into which all coordinates of level 0 are divided
+--   chunks     rows that have the same coordinate of the second level
 --   rows       rows of a box
---   cell, label, digits   columns of a rank, of a row's label, of the largest rank's number
+--   cell, label, digits   columns of a rank with its mark and group, of a row's label, of the largest rank's number
+--   keys       the results of keys_of, by box
 
 local function boxes_of(part)
   local n = 1
@@ -35,7 +38,7 @@ local function boxes_of(part)
   return n
 end
 
--- Return the cell in a row and column of a box, or nil.
+-- Return the number of the cell in a row and column of a box, or nil if there is none.
 local function cell_at(t, box, row, column)
   local n0, n1 = t.n0, t.n1
   local i0, i1 = row % t.chunks * t.per + column, row // t.chunks
@@ -43,8 +46,8 @@ local function cell_at(t, box, row, column)
   return (box * n1 + i1) * n0 + i0
 end
 
--- Return the groups of the cells of a box, with a border of OUTSIDE around them: the cell of row 0 and column 0 is at
--- width + 2, and each row has `width` entries. A line separates neighbours that differ.
+-- Return a list of the groups of the cells of a box, with a border of OUTSIDE around them, and its `width`, the entries
+-- of a row: the cell of row 0 and column 0 is at width + 2. A line separates neighbours that differ.
 local function keys_of(t, box)
   local width, keys = t.per + 2, t.keys[box]
   if keys then return keys, width end
@@ -63,8 +66,8 @@ end
 
 -- Measures -------------------------------------------------------------------------
 
--- Count the areas into which the boxes of this part divide the groups. It counts corners, so an area that is not a
--- rectangle counts more than once.
+-- Return the number of areas in which neighbouring cells have the same group, in all boxes. It counts upper left
+-- corners, so an area that is not a rectangle may count more than once.
 local function pieces(t)
   local n = 0
   for box = 0, boxes_of(t.part) - 1 do
@@ -106,7 +109,7 @@ local function measure(t)
   local room = t.drawing.columns - INDENT - t.label - 1
   if t.cell < head + 1 and n0 * (head + 2) <= room then t.cell = head + 1 end
   t.per = n0
-  if n0 * (t.cell + 1) > room then -- divide level 0 into rows; their labels have the first coordinate
+  if n0 * (t.cell + 1) > room then -- divide the first level into rows; a row's label has its first coordinate
     t.label = t.label + head + 1
     room = t.drawing.columns - INDENT - t.label - 1
     t.per = 1
@@ -118,7 +121,7 @@ end
 
 -- Drawing --------------------------------------------------------------------------
 
--- Return the colour of a group: its own; on a machine yellow if it crosses the nearest level, red if it crosses more.
+-- Return the colour of a group. On a machine: none if it crosses no level, yellow if it crosses one, red if more.
 local function colour_of(t, group)
   if not t.part.machine then return 1 + group % 6 end
   local reach = t.part.machine:group_reach(t.family, group)
@@ -203,7 +206,7 @@ local function draw_box(t, c, x0, y, box, own)
   end
 end
 
--- Return how many boxes to draw side by side: if possible all boxes of the next level.
+-- Return how many boxes to draw side by side: if they fit, all boxes of the third level once or several times.
 local function abreast(t, width)
   local fit, third = math.max(1, (t.drawing.columns - INDENT + GAP) // (width + GAP)), t.part.levels[3]
   local n2 = third and third.shown or 1
@@ -240,7 +243,7 @@ local function say_sampled(d, sheet, put)
   put(line .. "\n")
 end
 
--- Find the groups of the cells of all parts, and whether lines can show them.
+-- Return the parts of a sheet, ready to be drawn: with the groups of their cells, and whether lines can show these.
 local function prepare(d, sheet, family)
   local all, found, different, seen = {}, 0, 0, {}
   for i, part in ipairs(sheet.parts) do
@@ -288,7 +291,7 @@ local function list_groups(d, family, rank, columns, left, put)
   end
 end
 
--- Write each rank of a cover with its groups.
+-- Write each rank, or only the rank of the drawing, with its groups in a cover.
 local function list_cover(d, sheet, family, put)
   local digits = #tostring(d.world - 1)
   local columns = math.max(4, digits)
@@ -323,8 +326,9 @@ local function list_families(d, put)
   end
 end
 
--- Write a picture (pictures.drawing) to a sink: the chosen families, or without any the sheets with all groups below.
--- `most`: the largest number of ranks to draw of a sheet.
+-- Write a drawing (drawing.lua) to a sink: the chosen families; or if none is chosen, the sheets, and below them a list
+-- of the groups of all families. `most` is the largest number of ranks to draw of a sheet; nil: the limits of
+-- sheet.lua.
 return function(d, put, most)
   local all, of = sheets.make(d, most)
   for i, entry in ipairs(d.chosen) do

@@ -1,11 +1,12 @@
 -- SPDX-License-Identifier: MIT
 --
--- canvas: a rectangle of characters to draw on: ASCII text with a style, and lines. Callers never let a text overlap
--- another text or a line, or end with a blank.
+-- canvas: a rectangle of characters to draw on: ASCII text with a style, and lines. A text must not overlap another
+-- text or a line, and must not end with a blank.
 
-local M = { BOLD = 64, FAINT = 128, UP = 1, DOWN = 2, LEFT = 4, RIGHT = 8 } -- styles: add these to a colour, 1 to 6
+-- A style is a colour from 1 to 6, or 0, to which BOLD and FAINT may be added. The other four are the arms of lines.
+local M = { BOLD = 64, FAINT = 128, UP = 1, DOWN = 2, LEFT = 4, RIGHT = 8 }
 
-local LINES = { [0] = " ", "│", "│", "│", "─", "┘", "┐", "┤", -- by the sum of the arms
+local LINES = { [0] = " ", "│", "│", "│", "─", "┘", "┐", "┤", -- index: the sum of the arms
                 "─", "└", "┌", "├", "─", "┴", "┬", "┼" }
 
 local Canvas = {}
@@ -15,7 +16,7 @@ function M.new(width, height)
   return setmetatable({ width = width, height = height, what = {}, style = {} }, Canvas)
 end
 
--- Write text at (x, y), clipped to the canvas.
+-- Write text at (x, y). What is below or to the right of the canvas is left out.
 function Canvas:put(x, y, text, style)
   if y >= self.height or text == "" then return end
   local at = y * self.width + x

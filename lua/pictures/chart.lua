@@ -2,21 +2,22 @@
 --
 -- chart.make(plan, step, price, timeline) returns a chart of time, from which pictures of a step are drawn, with a row
 -- for each stream of each type of ranks. Without a price the timeline is measured. The chart has
---   seconds, title, settings, about   of the step; `about` is a sentence with its time
---   kinds   kinds of bars, by colour: { name, sort, colour }; columns show them from the bottom up
---   texts   of entries of programs: { text, parts, entry, bytes }; parts: { kind, share }, several if a loop was taken
---           as one operation, or if calls begin together
---   rows    { label, stream, type, rank, ranks, spans }
+--   title, settings   of the plan
+--   seconds, about    of the price: the time of the step, and a sentence about it; measured: nil and "measured"
+--   kinds   what bars show: { name, sort, colour }, from the bottom to the top of a column of chart_svg.lua
+--   texts   for each entry of a program: { text, parts, entry, bytes }; parts: { kind, share }, several if a loop was
+--           taken as one operation, or if calls begin together
+--   rows    { label, stream, type, rank, ranks, spans }; rank, ranks: the lowest rank of the type, and their number
 --   gaps    { from, to, times }: rounds of loops that were not executed one by one
 --   cut     whether the end is left out
---   measured   whether times are measured; each rank is a type then
+--   measured   whether times are measured, so that each rank is a type of its own
 -- Times of spans and gaps are integers, picoseconds; kinds, texts and rows are counted from 1.
 
 local words = require "pictures.words"
 
 local M = { SECOND = 1e12 }
 
-local KINDS = 24
+local KINDS = 24 -- most kinds; all further names get the kind that was made last
 local WAITS, GREY = "waits", "#d4d7dd"
 -- Colours that differ in lightness or between blue and yellow (after Paul Tol's schemes): computes are blue and green,
 -- calls warm, waiting grey.
@@ -77,7 +78,8 @@ local function add_part(c, parts, e, seconds)
   parts[#parts + 1] = { kind, seconds }
 end
 
--- Add the parts of a loop that was taken as one operation, or of calls that begin together, and some of their names.
+-- Add to `parts` the entries from `at` on of `loop`, a loop that was taken as one operation or calls that begin
+-- together; each entry runs `times` times. Add the first calls to `names`, and their bytes to names.bytes.
 local function add_parts(c, type, loop, at, times, parts, names)
   local rank = c.types[type].rank
   local last = loop.after
@@ -99,7 +101,7 @@ end
 local function make_text(c, type, at)
   local e, parts = c.step:entry(c.types[type].rank, at), {}
   local line, said, bytes = e.line, call_text(e), e.bytes
-  if e.operation ~= "compute" and not e.family then -- a block
+  if e.operation ~= "compute" and not e.family then -- a loop, or calls that begin together
     local names = { long = -2, bytes = 0 }
     add_parts(c, type, e, at + 1, 1, parts, names)
     bytes = names.bytes
@@ -145,7 +147,7 @@ local function answer(plan, read, rank)
   return position or -1
 end
 
--- Return the positions and indexes that the step reads and that differ between types, for the labels of ranks.
+-- Return the positions and indexes that the step reads and that differ between types. They make the labels of rows.
 local function find_differences(plan, reads, types)
   local differ = {}
   for _, read in ipairs(reads) do
@@ -185,7 +187,7 @@ local function labels(plan, differ, types)
   return all
 end
 
--- Make the rows that have spans, and texts in the order of the first span.
+-- Make the rows that have spans, and the texts in the order of their first spans.
 local function make_rows(c, plan)
   local timeline, by_type, text_of = c.timeline, {}, {}
   for i = 1, #timeline do
@@ -213,10 +215,10 @@ local function make_rows(c, plan)
       end
     end
   end
-  -- Return the times when a span began to wait, began to work, and ended; the number of its text; and the number of the
-  -- row for which it waited, or nil.
   local texts = {}
   for number, type in ipairs(c.types) do texts[number] = text_of[type.program] end
+  -- Return the times when span i began to wait, began to work, and ended; the number of its text; and the number of the
+  -- row for which it waited, or nil.
   function c.bar(i)
     local type, _, entry, began, from, to, by = timeline:span(i)
     return began, from, to, texts[type][entry], by and first[by]

@@ -5,8 +5,9 @@
 
 local words = require "pictures.words"
 
--- Return the bars of a row as a list of numbers, five for each bar: nanoseconds since the end of the bar before, of
--- waiting, of work; its text; the row for which it waited. In the page texts and rows are counted from 0.
+-- Return the bars of a row as JSON, a list with five numbers for each bar: the nanoseconds since the end of the bar
+-- before, those of waiting, those of work; the number of its text; and of the row for which it waited, or -1. In the
+-- page texts and rows are counted from 0.
 local function bars_of(c, row)
   local bars, last = {}, 0
   for i, span in ipairs(row.spans) do
@@ -18,7 +19,7 @@ local function bars_of(c, row)
   return "[" .. table.concat(bars, ",") .. "]"
 end
 
--- Return all other data, which are small.
+-- Return the data of the page without the bars.
 local function about(c)
   local data = { title = c.title, settings = c.settings, about = c.about, cut = c.cut, seconds = c.seconds, kinds = {},
                  texts = {}, rows = {}, gaps = {} }

@@ -1,13 +1,14 @@
 -- SPDX-License-Identifier: MIT
 --
--- chart_svg(chart, put): write a chart of time as SVG. A row is divided into columns of a pixel. A column shows each
--- kind by its share of the column's time, one above the other, so bars that are thinner than a pixel still count.
+-- chart_svg(chart, put): write a chart of time as SVG. A row is divided into columns that are one pixel wide. In a
+-- column the kinds of bars are stacked; each is as high as its share of the column's time, so bars thinner than a pixel
+-- count.
 
 local chart = require "pictures.chart"
 local words = require "pictures.words"
 
 local WIDTH, TOP, RIGHT, ROWS = 1200, 102, 24, 512
-local STEPS, BITS = 8, 5 -- shares are drawn in eighths; a column is a number with BITS bits for the kind of each eighth
+local STEPS, BITS = 8, 5 -- a column has 8 parts, and is a number with BITS bits for the kind of each part
 
 local HEAD = '<svg xmlns="http://www.w3.org/2000/svg" width="%.0f" height="%.0f" viewBox="0 0 %.0f %.0f" role="img">\n'
 local STYLE = "<defs><style type=\"text/css\">text{font-family:Helvetica,Arial,'DejaVu Sans',sans-serif;fill:#1b1f24}"
@@ -22,7 +23,7 @@ local function text(x, y, class, said)
   return ('<text x="%g" y="%g" class="%s">%s</text>\n'):format(x, y, class, words.xml(said))
 end
 
--- Return the shares of the columns of a row; the share of kind k in column x is at x * kinds + k.
+-- Return the shares of a row's columns. The share of kind k in column x is at x * #c.kinds + k.
 local function shares_of(c, row)
   local share, kinds, seconds, floor = {}, #c.kinds, c.seconds, math.floor
   local function spread(from, to, kind, weight)
@@ -42,7 +43,8 @@ local function shares_of(c, row)
   return share
 end
 
--- Return a column as a number with the topmost kind in its lowest bits. Waiting, kind 1, is below the others.
+-- Return a column as a number: the kind at the top in its lowest bits, 0 for nothing. Kind 1, waiting, is at the
+-- bottom.
 local function column_of(share, x, kinds)
   local sum, at, done, column = 0, 0, 0, 0
   for k = 1, kinds do sum = sum + (share[x * kinds + k] or 0) end

@@ -1,12 +1,12 @@
 -- SPDX-License-Identifier: MIT
 --
 -- chart_trace(chart, put [, planned]): write a chart of time as a trace, with a process for each type of ranks and a
--- thread for each stream. Slices of a thread must not overlap, so calls of a group, which run at the same time, are on
--- further threads of the stream. `planned` is another chart; its rows follow the measured ones of each rank.
+-- thread for each stream. Slices of a thread must not overlap, so calls that run at the same time are on several
+-- threads of the stream. `planned` is another chart; in each rank's process its rows follow the rows of `chart`.
 
 local trace = require "pictures.trace"
 
-local LANES = 8
+local LANES = 8 -- threads of a stream
 local MICROSECOND = 1e6
 
 -- Write a row of a chart into a process, beginning with thread `first`.
@@ -39,7 +39,7 @@ local function kind_of(c, said)
   return e.operation
 end
 
--- Return the planned values for a measured entry, as members of a JSON object.
+-- Return the bytes of a measured entry and its line in the recipe, as members of a JSON object.
 local function planned_of(said)
   local e = said.entry
   local bytes = said.bytes and ('"bytes":%d'):format(said.bytes)
@@ -47,7 +47,7 @@ local function planned_of(said)
   return (bytes or "") .. (bytes and at and "," or "") .. (at or "")
 end
 
--- Return the names of all texts as JSON, since each occurs many times.
+-- Return as JSON what occurs in many slices: names of rows, of texts and of kinds, and the arguments of slices.
 local function names_of(c)
   local names = { rows = {}, texts = {}, kinds = {}, arguments = {} }
   for i, row in ipairs(c.rows) do names.rows[i] = trace.text(("%s (rank %d)"):format(row.label, row.rank)) end

@@ -7,8 +7,8 @@ local moongrid = require "moongrid"
 local reports = require "pictures.reports"
 local shown = require "pictures.words".shown
 
--- Return a function that returns a line of the recipe with its position, "moe.lua:28 t.dp = dense". read(file) returns
--- the text of a file, or nil.
+-- Return a function that adds to a place, "moe.lua:28", the line of the recipe: "moe.lua:28  t.dp = dense". safe(text)
+-- makes a text safe to print; read(file) returns the text of a file, or nil.
 local function source_lines(safe, read)
   local sources = {}
   local function lines_of(source)
@@ -34,7 +34,8 @@ local function put_lines(r, name)
   end
 end
 
--- Return by name, for every family, its communicators and the families that make them.
+-- Return for every family, by its name, what plan:communicators returns, and also `family`; `leaders`, the families
+-- that make its communicators; and `from`, the number of groups for each leader's name.
 local function ask_all(plan, site)
   local all = {}
   for _, name in ipairs(plan.families) do
@@ -69,14 +70,14 @@ local function communicators(all, name)
   end
   if said then add ", made before" end
   local again, ones = one.from[name], one.singles
-  if again then add("; %d group%s there before", again, again == 1 and " was" or "s were") end
+  if again then add("; %d group%s", again, again == 1 and " repeats an earlier one" or "s repeat earlier ones") end
   if ones > 0 then
     add("; %d group%s of one rank need%s none", ones, reports.plural(ones), ones == 1 and "s" or "")
   end
   return table.concat(words)
 end
 
--- Write which other families use all or some of its communicators.
+-- Write which other families use all or some of the family's communicators.
 local function put_users(r, name)
   local plan, all = r.plan, r.all
   local one, users = all[name], {}
@@ -119,9 +120,9 @@ local function put_cost(r, one)
   local function mib(bytes) return ("%.0f MiB"):format(bytes / (1 << 20)) end
   local words
   if one.created == 0 then
-    words = "nothing of a GPU: they are not NCCL's"
+    words = "no memory of a GPU: NCCL does not make them"
   elseif one.shares then
-    words = ("nothing more; separate communicators would be %s of each member's GPU"):format(mib(one.created))
+    words = ("nothing more; separate communicators would take %s of each member's GPU"):format(mib(one.created))
   else
     words = ("with NCCL at most %s of each member's GPU, %s more with the first use"):format(mib(one.created),
                                                                                              mib(one.ring))
@@ -152,8 +153,8 @@ local function again(plan, recipe)
   return moongrid.load(recipe.name, { text = recipe.text, lines = true }):plan(plan.world, recipe.args, recipe.file)
 end
 
--- Explain these families; without `families` write a line about the plan, and explain all. options: { families,
--- columns, read, recipe }; the command also gives `writer`, and `ranks`, the number of ranks of a node.
+-- Explain the families in options.families; without it, write a line about the plan and explain all families. Other
+-- options are columns, read and recipe; the command also gives `writer`, and `ranks`, the number of ranks of a node.
 return function(plan, options, put)
   local recipe = options.recipe
   if recipe then plan = again(plan, recipe) end
@@ -167,7 +168,7 @@ return function(plan, options, put)
   function r.wrap(label, text) reports.wrap(w, label, text) end
   if not options.families then reports.head(w, plan) end
   for i, name in ipairs(options.families or plan.families) do
-    plan:family(name) -- raises with the nearest name
+    plan:family(name) -- refuses an unknown name
     if i > 1 or not options.families then w.put "\n" end
     put_family(r, name)
   end

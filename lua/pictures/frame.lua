@@ -7,10 +7,13 @@ local drawing = require "pictures.drawing"
 local sheets = require "pictures.sheet"
 local words = require "pictures.words"
 
-local LISTED = 1 << 18 -- most members to list of a family without a rule; fewer if only a part of the world is drawn
-local EACH = 1 << 16   -- in larger worlds do not ask each rank what it creates
+-- The groups of a family without modes are listed if they have at most LISTED members in all. If the page draws at most
+-- N ranks, this limit is 16 x N.
+local LISTED = 1 << 18
+local EACH = 1 << 16 -- in larger worlds do not ask each rank what it creates
 
--- Return the groups of a family: its modes, or lists of at most `listed` members.
+-- Return the groups of a family: its modes; or without modes the lists of its ranks, if these have at most `listed`
+-- members in all.
 local function groups_of(family, listed)
   local modes, lists = family:modes(), nil
   if not modes and family.count * family.largest <= listed then
@@ -25,7 +28,7 @@ local function families_of(d, listed)
   for i, entry in ipairs(d.entries) do
     all[i] = groups_of(entry.family, listed)
     all[i].name, all[i].same, all[i].shares = entry.name, entry.same, entry.shares
-    if entry.same then all[i].groups = nil end -- the page takes those of the first family
+    if entry.same then all[i].groups = nil end -- the page takes the groups of the family `same`
   end
   return all
 end
@@ -40,8 +43,9 @@ local function grids_of(plan)
   return all
 end
 
--- Return the steps that create communicators in order, { family, count, groups }; `groups` is nil for all groups of the
--- family. For a very large world the groups of a round are not listed.
+-- Return the steps in which communicators are created, in order: { family, count, groups }. `groups` lists the groups
+-- of the step if the family has more than these. In a world of more than EACH ranks a family has only one step, without
+-- `groups`.
 local function steps_of(plan)
   local steps, at, partial = {}, {}, false
   for line in plan:schedule():gmatch "[^\n]+" do
@@ -66,10 +70,11 @@ local function steps_of(plan)
   return steps
 end
 
--- Return the sheets on which ranks are drawn, and the sheet of each family.
+-- Return the sheets on which ranks are drawn, the number of each family's sheet, and for the page's notes two texts or
+-- nil: which ranks are drawn, and what the names of dims mean.
 local function sheets_of(d, most)
   local all, of = sheets.make(d, most)
-  if d.machine and all[1].parts[1].size ~= d.world then -- the page draws no empty places
+  if d.machine and all[1].parts[1].size ~= d.world then -- the page cannot draw a place without a rank
     d.machine = nil
     all, of = sheets.make(d, most)
   end
@@ -93,7 +98,8 @@ local function sheets_of(d, most)
   return drawn, sheet_of, sampled, sheets.dims_text(all)
 end
 
--- Return the frame of a plan on a machine, or nil; it draws at most `most` ranks of a sheet.
+-- Return the frame of a plan. Without `machine` (nil), ranks are not drawn where they run. A sheet shows at most `most`
+-- ranks; nil: the limits of sheet.lua.
 return function(plan, machine, most)
   local d = drawing(plan, { machine = machine })
   local drawn, sheet_of, sampled, dims = sheets_of(d, most)

@@ -4,7 +4,8 @@
 
 local M = {}
 
--- Return a group: "{0,8,16}", or in at most `width` columns (nil: no limit) "{0,8,...,1016}".
+-- Return a group as text, "{0,8,16}". If this has more than `width` columns (nil: no limit), leave out members in the
+-- middle: "{0,8,...,1016}".
 function M.one(family, group, width)
   local member, list, at, columns = family.member, {}, {}, 0 -- at[i]: columns of the first i members
   local last, n = member(family, group, -1)
@@ -20,7 +21,8 @@ function M.one(family, group, width)
   return "{" .. table.concat(list, ",", 1, shown) .. tail
 end
 
--- Return the groups of a family in at most `width` columns: "{0,1} {2,3} ... 60 more ... {126,127}".
+-- Return the groups of a family as text. If this has more than `width` columns, leave out groups before the last group:
+-- "{0,1} {2,3} ... 60 more ... {126,127}".
 function M.all(family, width)
   local count, third = family.count, width >= 3 and width // 3 or nil
   local list, columns, at = {}, -1, {} -- at[i]: columns of the first i groups
@@ -33,7 +35,7 @@ function M.all(family, width)
   end
   if #list == count and columns <= width or count == 1 then return table.concat(list, " ") end
   local last, shown = M.one(family, count - 1, third), 1
-  while shown + 1 < count and at[shown + 1] do -- as long as the end still fits
+  while shown + 1 < count and at[shown + 1] do -- while the text after these groups still fits
     if at[shown + 1] + #(" ... %d more ... "):format(count - shown - 2) + #last > width then break end
     shown = shown + 1
   end
@@ -41,13 +43,13 @@ function M.all(family, width)
   return table.concat(list, " ", 1, shown) .. more .. " " .. last
 end
 
--- Return "4 groups of 2", "1 group of 8", "4 groups of up to 3".
+-- Return the number and the size of a family's groups: "4 groups of 2", "1 group of 8", "4 groups of up to 3".
 function M.count(family)
   return ("%d group%s of %s%d"):format(family.count, family.count == 1 and "" or "s", family.size and "" or "up to ",
                                        family.largest)
 end
 
--- Whether arrows show the groups: pairs that share ranks.
+-- Return whether arrows show the groups of a family, because they are pairs that share ranks.
 function M.are_arrows(family) return family.coverage == "cover" and family.largest <= 2 end
 
 return M

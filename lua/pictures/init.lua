@@ -7,7 +7,7 @@ local drawing = require "pictures.drawing"
 
 local M = {}
 
--- Pass the output of a function to a sink, or without a sink return it.
+-- Pass the output of `write`, a function of a sink, to the sink `put`; or if that is nil, return the output.
 local function gather(put, write)
   local pieces = {}
   write(put or function(piece) pieces[#pieces + 1] = piece end)

@@ -1,14 +1,15 @@
 -- SPDX-License-Identifier: MIT
 --
--- layout: place the cells of a part in an SVG. Rows and columns of ranks make tiles; tiles are beside or below each
--- other, so that the picture is near to the shape of a page. Lengths are pixels.
+-- layout: place the cells of a sheet's part (sheet.lua) in an SVG. Rows and columns of ranks make tiles; tiles are
+-- beside or below each other, so that the picture has about the shape of a page. Lengths are pixels.
 
 local M = {}
 
 local SHAPE = 1.5 -- width to height: a page in landscape
 local SHORT, ROW, COLUMN, TITLE, PAD = 12, 32, 48, 15, 5
 
--- Return how many of n blocks of width x height to put in a row: a divisor of n, so that all rows are full.
+-- Return how many of n boxes of width x height to put in a row, so that all boxes together have about the shape SHAPE.
+-- A number that leaves the last row partly empty is chosen only if its shape is much better.
 local function side_by_side(n, width, height)
   local best, least = 1, math.huge
   for per = 1, n do
@@ -21,13 +22,14 @@ end
 
 local function text_width(level, font) return font * 0.58 * (#level.name + 1 + #tostring(level.size - 1)) end
 
--- Return the space between the boxes of a level.
+-- Return the space between the boxes of a level, which grows from the inner to the outer levels.
 function M.gap(l, level) return 8.0 + 6 * (level - l.tile - 1) end
 
--- Lay out a part of a sheet with `cells` cells in all. A layout has
---   tile    the number of levels of a tile: 1 or 2    cell_width, cell_height, font, width, height
---   frame   for each level: `per` entries in a row, dx and dy from one to the next, x and y of the first in its block,
---           width and height of the block
+-- Lay out a part of a sheet that has `cells` cells in all its parts. A layout has
+--   part, cell_width, cell_height, font, width, height
+--   tile    the number of levels of a tile: 1 or 2
+--   frame   for each level: per, the number of entries in a row; dx and dy, the distances to the next entry of a row
+--           and to the next row; x and y of the first entry; width and height of all entries, with x and y
 function M.make(part, cells)
   local levels = part.levels
   local first, second = levels[1], levels[2]
@@ -59,7 +61,7 @@ function M.make(part, cells)
   return l
 end
 
--- Return the corner of an entry of a level; index[k] is its index at level k, for k >= level.
+-- Return x and y of an entry of a level, its upper left corner. index[k] is its index at level k, for k >= level.
 function M.at(l, level, index)
   local x, y = 0.0, 0.0
   for k = #l.part.levels, level, -1 do

@@ -1,13 +1,14 @@
 -- SPDX-License-Identifier: MIT
 --
--- machine: where the ranks of a world run, for pictures. `levels` has the names of levels, far to near, without domains
--- that cross levels; domains[l][rank] is the rank's domain of level l.
+-- machine: where the ranks of a world run, for pictures. `levels` has the names of the levels, the farthest first,
+-- without crossings such as rails; domains[l][rank] is the rank's domain of level l. A domain of the last level is the
+-- place of one rank, so all functions here count only the levels before it.
 
 local Machine = {}
 Machine.__index = Machine
 
--- Return how many levels two ranks cross: 0 if they are in one domain of the nearest level, 1 if they are in one domain
--- of the next level, and so on.
+-- Return how many levels two ranks cross: with levels rack, node and gpu, 0 if they are in one node, 1 if they are in
+-- two nodes of one rack, 2 if they are in two racks.
 function Machine:reach(a, b)
   local far = #self.levels - 1
   for l = 1, far do
@@ -16,7 +17,7 @@ function Machine:reach(a, b)
   return 0
 end
 
--- Return how many levels the ranks of a group cross.
+-- Return the largest number of levels that two ranks of a group cross.
 function Machine:group_reach(family, group)
   local known = self.reaches[family]
   if not known then
@@ -31,7 +32,8 @@ function Machine:group_reach(family, group)
   return known[group]
 end
 
--- Return how many groups cross each level, the nearest first: "; 8 cross a node, 0 cross a rack".
+-- Return a text with the number of groups that cross each level, the nearest level first: "; 8 cross a node, 0 cross a
+-- rack".
 function Machine:crossings(family)
   local words = {}
   for l = #self.levels - 1, 1, -1 do

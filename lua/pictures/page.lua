@@ -7,8 +7,8 @@ local frame = require "pictures.frame"
 local words = require "pictures.words"
 
 -- Write a page to a sink. page = { recipe = title, axes = { { name, values = { text } } }, frames = { Plan|text },
--- machine = function(plan) -> Machine|nil }. `frames` has, for each choice of values, the last axis fastest, a plan or
--- the message that refuses it.
+-- machine = function(plan) -> Machine|nil }. `frames` has a plan, or the message that refuses it, for each combination
+-- of the axes' values; the last axis varies fastest.
 return function(page, put)
   local html = require "pictures.page_html" -- page.html with its scripts
   local head, middle, tail = html:match "^(.-)@TITLE@(.-)@DATA@(.*)$"

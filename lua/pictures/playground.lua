@@ -1,14 +1,14 @@
 -- SPDX-License-Identifier: MIT
 --
--- playground: answer the requests of the playground's page. answer(request) returns a text of JSON. A request has
+-- playground: return a function that answers the requests of the playground's page with JSON. A request has
 --   name, text       of the recipe; world; params = { "tp=2" }
 --   laws             further laws to check, { "within(tp, mp)" }
 --   other            another recipe to compare the plan with: name, text, world, params
--- The answer is { declared, frame, groups, laws, diff }, or { error = { message, line }, declared }. With one of these
--- fields in the request the answer is another:
+-- The answer is { declared, frame, groups, laws, diff }, or if the recipe is refused { error, declared } with error =
+-- { message, line, column }. If the request has one of these fields, a plan has another answer:
 --   prove            true: { step, laws }, the proof of the step and the check of the whole plan, which take longer
 --   give             "json", "svg" or "text": { text }, the plan or its picture
---   complete         a line up to the cursor: { words }, completions from the plan of the last request
+--   complete         a line up to the cursor: { words }, completions for the last plan that was drawn
 -- groups, laws, step and diff are panes. A pane is { badge, kind, cards }; a card is { title, about, kind, rows }, with
 -- its family or law; a row is { label, words, kind, part }. kind is "good", "bad", "changed" or "code"; part is the
 -- length of a bar, 0 to 1.
@@ -19,22 +19,36 @@ local moongrid = require "moongrid"
 local reports = require "pictures.reports"
 local words = require "pictures.words"
 
-local DRAWN, SAMPLE = 1024, 256 -- a world of up to DRAWN ranks is drawn whole; of a larger world SAMPLE ranks are drawn
+local DRAWN, SAMPLE = 1024, 256 -- of a world of more than DRAWN ranks, only up to SAMPLE ranks are drawn
 local CHECKED = 1 << 18       -- the most members of a plan that is checked here
 local COLUMNS, LINES = 110, 400 -- the most columns for the groups of a family; the most lines of a diff
 
-local last -- the last planned recipe and its parameters, for completion
+local last -- { recipe, plan, declared } of the last plan that was drawn, for completion
 
 -- Return a message without its beginning "playground.lua:LINE: ", the place in this file that called the module.
 local function said(message) return (tostring(message):gsub("^[^:]*playground[^:]*:%-?%d+: ", "")) end
 
--- Return { message, line, column } for an error: its text, and the line of the recipe that it names. An error of Lua's
--- parser also has the column of the wrong token, counted after the indentation of the line.
-local function problem(name, message)
+local function line_of(text, number)
+  for line in (text .. "\n"):gmatch "([^\n]*)\n" do
+    number = number - 1
+    if number == 0 then return line end
+  end
+end
+
+-- Return { message, line, column } for an error of a recipe: its text, and the line of the recipe that it names. An
+-- error of Lua's parser also has the column of the wrong token, counted after the indentation of the line. `side` has
+-- the name and the text of the recipe.
+local function problem(side, message)
   message = said(message)
-  local line, rest = message:match("^" .. name:gsub("%p", "%%%0") .. ":(%d+): (.*)$")
-  local first, blanks = (rest or message):match "^(.-)\n.-\n  ( *)%^"
-  return { message = first or rest or message, line = math.tointeger(tonumber(line)), column = first and #blanks }
+  local line, rest = message:match("^" .. side.name:gsub("%p", "%%%0") .. ":(%d+): (.*)$")
+  local first, shown, blanks = (rest or message):match "^(.-)\n  (.-)\n  ( *)%^"
+  local number, column = math.tointeger(tonumber(line)), first and #blanks
+  if number and first then -- the parser shows only the end of a long line before the token
+    local code = (line_of(side.text, number) or ""):match "^%s*(.*)"
+    local at = code:find(shown:sub(1, column), 1, true)
+    if at then column = at - 1 + column end
+  end
+  return { message = first or rest or message, line = number, column = column }
 end
 
 -- Return the declarations of a recipe, with the shortest name of each parameter.
@@ -61,7 +75,7 @@ local function plan_of(side)
     return recipe:plan(side.world, side.params or {}), recipe
   end)
   if done then return plan, loaded, known end
-  return nil, problem(side.name, plan), known
+  return nil, problem(side, plan), known
 end
 
 -- Panes ------------------------------------------------------------------------------------------------------------
@@ -116,11 +130,12 @@ local function law_cards(plan, asked)
   return cards
 end
 
--- Return the pane of laws. First comes the check of the whole plan, which is made if it is quick; then come the laws.
+-- Return the pane of laws. Its first card tells of the check of the whole plan, which is made if the plan has at most
+-- CHECKED members.
 local function checked(plan, asked)
   local n, cards = 0, law_cards(plan, asked)
   for _, name in ipairs(plan.families) do n = n + plan:family(name).count * plan:family(name).largest end
-  local held, why = nil, ("%d members are too many for a page; moongrid check can check them"):format(n)
+  local held, why = nil, ("%d members are too many for a page; use moongrid check"):format(n)
   if n <= CHECKED then
     held, why = pcall(plan.check, plan)
     why = held and ("%d members"):format(n) or said(why)
@@ -143,7 +158,8 @@ local function calls_text(sum)
   return ("%s in %d call%s"):format(reports.bytes(sum[2]), sum[3], reports.plural(sum[3]))
 end
 
--- Return cards with what the busiest rank sends and stores, and, if the plan has a machine, the time of the step.
+-- Return the cards of a step: its time, if the plan has a machine; for each family, the bytes of the rank that sends
+-- the most over it; and the memory of the rank that needs the most.
 local function step_cards(plan, step)
   local cards, sums = {}, step:sums()
   local priced, price = pcall(step.price, step)
@@ -171,8 +187,8 @@ local function step_cards(plan, step)
   return cards
 end
 
-local NO_STEP = "This recipe has no step. In a recipe the function step says what a rank sends; megatron and other "
-                .. "bundled recipes have one, with the size of a model among their parameters."
+local NO_STEP = "This recipe has no step: a function, the field step, that says what each rank sends. megatron and "
+                .. "other bundled recipes have a step; sizes of the model are among their parameters."
 
 local function refused(why) return { title = "Refused", about = why, kind = "bad" } end
 
@@ -219,8 +235,8 @@ end
 
 -- The editor ---------------------------------------------------------------------------------------------------------
 
--- Return the words that can complete the last word of a line: inside quotes, names of the plan; after "p.", names of
--- parameters; elsewhere, the words that recipes have.
+-- Return the words that can complete the last word of a line: inside quotes, names of dims and families, and on a line
+-- with `base` or `recipe` those of bundled recipes; after "p.", names of parameters; elsewhere, words of recipes.
 local function complete(line)
   if not last then return {} end
   local quoted = select(2, line:gsub("[\"']", "")) % 2 == 1
@@ -271,7 +287,8 @@ end
 return function(request)
   local result, text = answer(request), {}
   local function put(piece) text[#text + 1] = piece end
-  if result.text then return '{"text":' .. words.quoted(result.text) .. "}" end -- words.json would drop line breaks
+  -- words.json would show the line breaks of this text as \n
+  if result.text then return '{"text":' .. words.quoted(result.text) .. "}" end
   words.json(result, put)
   return table.concat(text)
 end

@@ -1,14 +1,14 @@
 -- SPDX-License-Identifier: MIT
 --
--- reports: write text with folded lines. A writer has put(piece), fold (the last column), on and off (which begin and
--- end bold text), and shown(text), which makes a text safe to print.
+-- reports: write text with folded lines, and words for numbers and verdicts. A writer has put(piece), fold (the last
+-- column), on and off (which begin and end bold text), and shown(text), which makes a text safe to print.
 
 local moongrid = require "moongrid"
 
 local M = {}
 
-local LABEL, VALUE = 15, 60 -- column of the text after a label; most bytes of a parameter's value
-local RANKS, MOST = 8, 4096 -- ranks of a node if unknown; most ranks of a node
+local LABEL, VALUE = 15, 60 -- columns before the words after a label; the most bytes of a parameter's value
+local RANKS, MOST = 8, 4096 -- the ranks of a node if they are unknown; the most ranks of a node
 
 -- Return the columns of a text; each character of UTF-8 takes one.
 function M.width(text) return #text - select(2, text:gsub("[\x80-\xbf]", "")) end
@@ -19,7 +19,8 @@ function M.padded(word, wide) return word .. (" "):rep(wide - #word) end
 -- Return the plural ending for n things: "" or "s".
 function M.plural(n) return n == 1 and "" or "s" end
 
--- Write words, each after a blank, after a text that ends at `column`; further lines start at `indent`.
+-- Write words, each after a blank, and end the line. The line has `column` columns already; further lines begin with
+-- `indent` blanks.
 function M.put_words(w, words, column, indent)
   if words ~= "" and column + 1 + #words <= w.fold then
     w.put(" " .. words)
@@ -46,15 +47,15 @@ end
 
 -- Return a value, safe to print, in at most `most` bytes; a longer value ends in "...".
 local function at_most(w, most, value)
-  if #value > most then most = most - 3 end
-  local shown, ends = w.shown(value), #value > most and "..." or ""
-  if #shown <= most then return shown .. ends end
+  local shown = w.shown(value)
+  if #shown <= most then return shown end
+  most = most - 3
   while shown:find("^[\x80-\xbf]", most + 1) do most = most - 1 end -- whole characters
-  return shown:sub(1, most) .. ends
+  return shown:sub(1, most) .. "..."
 end
 
--- Write the first line of a report about a plan: the words `before`, then "megatron over 8 ranks: tp=2" with the
--- parameters that differ from their defaults, or with `all` parameters.
+-- Write the first line of a report about a plan: the words `before`, then "megatron over 8 ranks: tp=2", with the
+-- parameters that differ from their defaults; if `all` is true, with all parameters.
 function M.head(w, plan, before, all)
   local name = plan.recipe == "" and "plan" or w.shown(plan.recipe)
   local about = (" over %d rank%s"):format(plan.world, M.plural(plan.world))
@@ -85,7 +86,8 @@ function M.machine(plan)
   if done and read and read ~= "" then return moongrid.open_machine(read) end
 end
 
--- Return the number of ranks of a node: `known`, or that of the machine that the recipe read, or of a parameter.
+-- Return the number of ranks of a node: `known`, or if that is nil the number of the machine that the recipe read, or
+-- the value of a parameter in NAMES. If this is not from 1 to MOST, or nothing gives it, return RANKS.
 function M.machine_ranks(plan, known)
   local machine = not known and M.machine(plan)
   local ranks = known or machine and machine:node_size() or nil
@@ -131,8 +133,9 @@ function M.assumes(pairs_of)
   local list = {}
   for i, pair in ipairs(pairs_of) do list[i] = pair[1] .. " and " .. pair[2] end
   return ("calls of %s fit on a GPU together, or start in one order on all ranks: they are under way at once, on two "
-    .. "streams, and neither waits for the other. An event between them, one stream, the option launch_order_implicit "
-    .. "(NCCL 2.31), or concurrent in the recipe, if they do fit, removes this."):format(table.concat(list, ", "))
+    .. "streams, and neither waits for the other. To assume nothing, put an event between them, use one stream, or set "
+    .. "launch_order_implicit (NCCL 2.31). If they do fit, list the families in the recipe's field concurrent.")
+    :format(table.concat(list, ", "))
 end
 
 return M

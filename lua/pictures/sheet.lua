@@ -2,35 +2,36 @@
 --
 -- sheet: the arrangement in which ranks are drawn: one grid; or a few grids that share no ranks, such as those of an
 -- encoder and a decoder; or a machine. A sheet has
---   parts    each { name, levels, cells, ranks, last, machine? }; ranks: the rank of each cell, level 0 fastest, -1 for
---            none; last: the largest possible rank of the part
---   cells    the number of cells of all parts
---   sampled  whether ranks are left out
--- The levels of a part are the dims with sizes above 1, fastest first: { name, size, stride, shown, kept }. `shown` is
--- the number of drawn coordinates, the first ones and the last; `kept` is another coordinate that must be drawn. Level
--- 0 goes along a row, level 1 along the column of rows; both make a tile, and further levels arrange tiles.
+--   parts    for each grid { name, levels, cells, ranks, last, machine }; ranks: the rank of each drawn cell, the first
+--            level fastest, -1 for none; last: the largest possible rank of the part; machine: nil for a grid
+--   cells    the number of drawn cells of all parts
+--   sampled  true if ranks are left out
+-- The levels of a part are the dims with sizes above 1, the fastest first: { name, size, stride, shown, kept }. `shown`
+-- coordinates are drawn: the first ones and the last; `kept` is another coordinate that must be drawn. The first level
+-- goes along a row, the second along a column of rows; both make a tile, and further levels arrange tiles.
 
 local moongrid = require "moongrid"
 
-local M = { WHOLE = 4096 } -- a sheet of more ranks is sampled
+local M = { WHOLE = 4096 } -- without another limit, a sheet of more ranks is sampled
 
-local SAMPLE, PARTS = 256, 8 -- ranks of a sampled sheet; most grids of a sheet
-local LOOK = 64              -- groups, and members of each, to check when choosing a grid
+local SAMPLE, PARTS = 256, 8 -- the most ranks of a sampled sheet; the most grids of a sheet
+local LOOK = 64              -- the most groups of a family, and members of a group, that are checked to choose a grid
 
 -- Cells --------------------------------------------------------------------------
 
--- Return whether the kept coordinate is not among the first ones, so that it is drawn as the last but one.
+-- Return whether the kept coordinate is neither among the first ones nor the last one, so that it is drawn before the
+-- last.
 local function keeps(level)
   return level.kept > level.shown - 2 and level.kept < level.size - (level.shown > 1 and 1 or 0)
 end
 
--- Return the i-th coordinate of a level that is drawn, from 0.
+-- Return the i-th drawn coordinate of a level; i counts from 0.
 function M.coord(level, i)
   if i + 1 == level.shown and level.shown > 1 then return level.size - 1 end
   return keeps(level) and i == math.max(0, level.shown - 2) and level.kept or i
 end
 
--- Return the index of a cell at each level, from level 0 on.
+-- Return a list of a cell's index among the drawn coordinates of each level.
 function M.index(part, cell)
   local index = {}
   for k, level in ipairs(part.levels) do
@@ -55,7 +56,8 @@ local function new_part(name, dims)
   return part
 end
 
--- Return a grid with facts about it that are needed often. `line` is the family whose one group has all its ranks.
+-- Return a grid with facts about it that are needed often. `line` is a family of one group, which has all ranks of the
+-- grid; `low` and `high` are the lowest and highest rank; `packed` is true if the grid has all ranks between these.
 local function known_grid(name, grid)
   local dims, names = grid:dims(), {}
   for i, dim in ipairs(dims) do names[i] = dim[1] end
@@ -75,7 +77,8 @@ local function grid_part(known)
   return part
 end
 
--- Draw fewer coordinates of the level with the most drawn ones; if none has more than three, of the slowest level.
+-- Draw fewer coordinates of the level with the most drawn ones. Of several such levels take the first, or the last if
+-- three coordinates or fewer are drawn.
 local function show_less(sheet)
   local at, most
   for _, part in ipairs(sheet.parts) do
@@ -114,7 +117,8 @@ local function list_ranks(part)
   for _, rank in ipairs(part.ranks) do part.top = math.max(part.top, rank) end
 end
 
--- Choose the coordinates to draw of a sheet: at most `most` ranks, and those of `rank`.
+-- Choose the coordinates of a sheet to draw: for at most `most` ranks (nil: all, or SAMPLE of a sheet above WHOLE),
+-- with those of `rank` if it is given.
 local function sample(sheet, rank, most)
   if sheet.cells > (most or M.WHOLE) then
     sheet.sampled = true
@@ -145,7 +149,7 @@ end
 -- A grid from strides ---------------------------------------------------------------
 
 -- Insert a stride, or a stride times its size, into an ascending list in which each number divides the next. Return
--- false if it does not fit.
+-- whether it fits, or is there already.
 local function add_edge(edges, at)
   local i = 1
   while edges[i] and edges[i] < at do i = i + 1 end
@@ -156,8 +160,8 @@ local function add_edge(edges, at)
   return true
 end
 
--- Make a grid from the strides of the families, or one dim of all ranks if the strides do not fit together. A dim is
--- named after the family whose groups run along this dim only.
+-- Make a grid of all ranks from the strides of the families. A family whose strides do not fit the families before it
+-- changes nothing. A dim is named after the first family whose groups run along this dim only.
 local function common_grid(families, world)
   local edges, named = world > 1 and { 1, world } or { 1 }, {}
   for _, entry in ipairs(families) do
@@ -194,7 +198,7 @@ end
 
 -- Choosing grids ----------------------------------------------------------------------
 
--- Call `seen` for the first members of the first groups. Return false as soon as it returns false.
+-- Return whether seen(rank) is true for the first members of the first groups; stop at the first other result.
 local function look(family, seen)
   for group = 0, math.min(family.count, LOOK) - 1 do
     local _, size = family:member(group, 0)
@@ -205,15 +209,15 @@ local function look(family, seen)
   return true
 end
 
--- Return whether the grid has the ranks of the family (of those that `look` checks).
+-- Return whether the grid has the ranks of the family. Of many ranks, only those that `look` checks are compared.
 local function holds(known, family)
   if not family.low then return true end
   if not position(known, family.low) or not position(known, family.high) then return false end
   return known.packed or look(family, function(rank) return position(known, rank) end)
 end
 
--- Return whether the groups run along whole dims of the grid: the dims that differ between a group's first and last
--- member multiply to its size.
+-- Return whether the first group runs along whole dims of the grid: the sizes of the dims in which its first and last
+-- member differ multiply to its size.
 local function aligned(known, family)
   if family.count == 0 then return true end
   local first, size = family:member(0, 0)
@@ -224,8 +228,8 @@ local function aligned(known, family)
   return made == size
 end
 
--- Return how well a grid suits a family: 0 if it lacks ranks, 1 if it has them, 2 if groups run along its dims, 3 if
--- they run along the dim with the family's name.
+-- Return how well a grid suits a family: 0 if the grid lacks ranks of the family, 1 if it has them, 2 if the groups run
+-- along whole dims of the grid, 3 if a dim also has the name and the size of the family.
 local function suits(known, entry)
   if not holds(known, entry.family) then return 0 end
   if not aligned(known, entry.family) then return 1 end
@@ -235,7 +239,7 @@ local function suits(known, entry)
   return 2
 end
 
--- Choose several grids without common ranks that have all ranks of the family, or return nil.
+-- Return grids without common ranks that together have all ranks of the family, or nil if there are none.
 local function choose_several(grids, family, world)
   local chosen, here = {}, 0
   for _, known in ipairs(grids) do
@@ -258,18 +262,19 @@ local function choose(grids, entry, world, common)
     if is > most then best, most = known, is end
   end
   if best and #best.grid == world then return { best } end
-  return choose_several(grids, entry.family, world) or { best or common } -- grids over windows show the world together
+  -- prefer several grids, each over a window, that together show the world to one grid that shows a part of it
+  return choose_several(grids, entry.family, world) or { best or common }
 end
 
 -- On a machine ------------------------------------------------------------------------
 
--- Return the sheet of a machine. Its levels are those of the machine that have several domains.
+-- Return the sheet of a machine. It has the levels of which a domain of the level above has several domains.
 local function machine_sheet(machine, world)
   local at, dims, cells = {}, {}, 1
   for rank = 0, world - 1 do at[rank] = 0 end
   for l, level in ipairs(machine.levels) do
     local parents, domains = machine.domains[l - 1], machine.domains[l]
-    local first, size = {}, 1 -- for each domain of the level before, its first domain
+    local first, size = {}, 1 -- first: for each domain of the level before, its first domain of this level
     for rank = 0, world - 1 do
       local parent = parents and parents[rank] or 0
       if not first[parent] or domains[rank] < first[parent] then first[parent] = domains[rank] end
@@ -282,7 +287,7 @@ local function machine_sheet(machine, world)
     end
     table.insert(dims, 1, { level, size })
     cells = cells * size
-    if cells > 1 << 24 then error("the machine has too many places to draw; a smaller world would do", 0) end
+    if cells > 1 << 24 then error("the machine has too many places to draw; draw a smaller world", 0) end
   end
   local large = {}
   for _, dim in ipairs(dims) do
@@ -304,8 +309,8 @@ function M.dims_text(sheets)
   end
 end
 
--- Return the sheets of a drawing, without duplicates, and the sheet of each family by name. `most`: most ranks of a
--- sheet.
+-- Return the sheets of a drawing, without duplicates, and a table, name of a family -> its sheet. `most` is the largest
+-- number of ranks to draw of a sheet, or nil.
 function M.make(drawing, most)
   local sheets, of, by_grids = {}, {}, {}
   if drawing.machine then

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
 --
--- svg: write a plan as SVG 1.1, with a panel for each family. The ranks of a group have one colour and pattern; covers
--- are arrows. The numbers, labels and frames of a sheet are written once and used by all its panels, to keep the file
--- small. It has no script, and texts of users are escaped. Lengths are pixels.
+-- svg: write a plan as SVG 1.1, with a panel for each chosen family. The ranks of a group have one colour and pattern;
+-- pairs that share ranks are arrows. The numbers, labels and frames of a sheet are written once and used by all its
+-- panels, to keep the file small. The file has no script, and texts of users are escaped. Lengths are pixels.
 
 local groups = require "pictures.groups"
 local put_groups = require "pictures.svg_groups"
@@ -14,7 +14,7 @@ local words = require "pictures.words"
 local MARGIN = 24         -- around the picture
 local HEAD = 40           -- height of a panel's name and caption, above its sheet
 local BETWEEN = 36        -- between panels
-local PAGE, LEAST = 1180, 520 -- greatest width, unless a panel is wider; least width
+local PAGE, LEAST = 1180, 520 -- greatest width of a row of several panels; least width of a picture
 
 -- Return the groups of a rank as "; rank 2: position 1 of group 0, 0 of group 1".
 local function own_groups(family, rank)
@@ -36,7 +36,7 @@ local function caption(d, entry)
   return said .. (d.machine and d.machine:crossings(family) or "") .. (d.rank and own_groups(family, d.rank) or "")
 end
 
--- Return the families with the same groups, which have no panel, in lines of `width`.
+-- Return lines with the names of the families that have the same groups and no panel. `width` is in pixels.
 local function also(d, entry, width)
   local drawn, lines = {}, {}
   for _, chosen in ipairs(d.chosen) do drawn[chosen.name] = true end
@@ -51,7 +51,7 @@ local function also(d, entry, width)
   return lines
 end
 
--- Make a panel for each family. Its text may be wider than its sheet.
+-- Make a panel for each chosen family. The panel's text may be wider than its sheet.
 local function make_panels(d, of, laid)
   local panels = {}
   for i, entry in ipairs(d.chosen) do
@@ -62,8 +62,9 @@ local function make_panels(d, of, laid)
   return panels
 end
 
--- Put panels into rows. A row has its first and last panel, the greatest height of the text above its sheets, so that
--- all sheets of the row start at one height, and the greatest height of the sheets.
+-- Put panels into rows. A row has the numbers of its first and last panel; its width; `head`, the greatest height of
+-- the text above a sheet, so that all sheets of the row begin at one height; and `high`, the greatest height of a
+-- sheet.
 local function make_rows(panels)
   local rows, row = {}, nil
   for i, panel in ipairs(panels) do
@@ -120,7 +121,7 @@ local function reading(d, all, columns)
   return lines
 end
 
--- Draw a picture (pictures.drawing) to a sink.
+-- Write a drawing (drawing.lua) to a sink.
 return function(d, put)
   local all, of = sheets.make(d)
   local laid = {}

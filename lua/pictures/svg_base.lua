@@ -4,7 +4,7 @@
 
 local words = require "pictures.words"
 
-local M = { LOOKS = 40 } -- consecutive groups that all look different
+local M = { LOOKS = 40 } -- combinations of a colour and a pattern: groups 0 to 39 all look different
 
 -- Light colours that differ in lightness or between blue and yellow, so that colour-blind people can tell them apart
 -- (after Paul Tol's light scheme). Black text on each has a contrast above 9 to 1. The darker ones are for arrows.
@@ -40,7 +40,7 @@ local function pattern(group) return (2 * (group // 8 % 5) + colour(group)) % 5 
 function M.fill(group) return ('fill="url(#c%dp%d)" '):format(colour(group), pattern(group)) end
 function M.ink(group) return DARK[colour(group)] end
 
--- Write the part before <defs>.
+-- Write the lines before <defs>.
 function M.open(width, height, put)
   put(('<?xml version="1.0" encoding="UTF-8"?>\n'
        .. '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" version="1.1" '

@@ -6,7 +6,8 @@
 local groups = require "pictures.groups"
 local svg = require "pictures.svg_base"
 
-local TITLED, MANY = 256, 256 -- with more groups than these, groups have no titles, and arrows are faint
+local TITLED = 256 -- the groups of a family with more groups have no <title>
+local MANY = 256   -- the arrows of a family with more groups are faint
 
 -- Return the outline of a cell as a path.
 local function outline(v, spot)

@@ -10,7 +10,8 @@ local M = {}
 
 local PARTS_GAP, PART_HEAD = 28, 18
 
--- Lay out a sheet. `spots` lists the cells with a rank, { rank, x, y, part }; x and y are the corner of the cell.
+-- Lay out a sheet. `spots` lists the cells with a rank, { rank, x, y, part }: x and y of the cell's upper left corner,
+-- and the layout of its part.
 function M.lay(sheet)
   local v = { sheet = sheet, number = sheet.number, parts = {}, top = #sheet.parts > 1 and PART_HEAD or 0, spots = {} }
   local right, height = 0, 0
@@ -58,7 +59,7 @@ local function put_frames(v, l, cell, put)
   end
 end
 
--- Return whether a cell is inside a tile and has no label.
+-- Return whether a cell is in neither the first row nor the first column of a tile, so that it has no label.
 local function is_plain(l, cell)
   local first, second = l.part.levels[1], l.part.levels[2]
   return l.tile == 2 and l.frame[1].per == first.shown and cell % first.shown > 0

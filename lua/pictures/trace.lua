@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
 --
--- trace: write the trace event format of Chrome, which Perfetto and chrome://tracing read. It has processes with
--- threads, on which there are slices that do not overlap. Times are microseconds. Callers convert the names of slices
--- to JSON once (trace.text), because most occur many times.
+-- trace: write the trace event format of Chrome, which Perfetto and chrome://tracing read. A trace has processes with
+-- threads; a thread has slices that do not overlap. Times are microseconds. Callers convert the names of slices to JSON
+-- (trace.text) once, because most names occur many times.
 
 local words = require "pictures.words"
 
@@ -28,7 +28,7 @@ function Trace:name(what, process, thread, name)
                                                                                    M.text(name)))
 end
 
--- Write a slice; `arguments` are the members of an object, as JSON.
+-- Write a slice of `took` microseconds. `name` and `category` are JSON, `arguments` the members of a JSON object.
 function Trace:slice(name, category, process, thread, from, took, arguments)
   self:event(('{"ph":"X","name":%s,"cat":%s,"pid":%d,"tid":%d,"ts":%.15g,"dur":%.15g,"args":{%s}}'):format(
     name, category, process, thread, from, took, arguments))

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- words: functions on text for pictures: escape texts of users for XML and JSON, and wrap lines.
+-- words: functions that make text for pictures: they escape texts of users for XML and JSON, and wrap lines.
 
 local M = {}
 
@@ -13,7 +13,7 @@ end
 local ESCAPES = { ["\n"] = "\\n", ["\t"] = "\\t" }
 local function escaped(byte) return ESCAPES[byte] or ("\\x%02x"):format(byte:byte()) end
 
--- Return a text in which unsafe characters, and bytes that are not UTF-8, are escaped.
+-- Return a text in which unsafe characters, and bytes that are not UTF-8, are escaped as "\x1b".
 function M.shown(text)
   if not text:find "[^\x20-\x7e]" then return text end
   local out, at = {}, 1
@@ -83,7 +83,8 @@ function M.given(plan)
   return list
 end
 
--- Add a word to lines of at most `columns` columns, after `joint` unless it is the first word of a line.
+-- Add a word to a list of lines of at most `columns` columns. Between two words put `joint`, at the end of a line
+-- without its trailing blanks.
 function M.wrap(lines, joint, word, columns)
   local line = lines[#lines]
   if not line then

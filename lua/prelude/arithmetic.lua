@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- Arithmetic on sizes for the prelude and several bundled recipes. Every recipe file receives these functions as its
--- first argument: `local arithmetic = ...` at its top.
+-- Arithmetic on sizes for the prelude and several bundled recipes. Every recipe file receives a table of these
+-- functions as its first argument, as in `local arithmetic = ...`.
 
 local M = {}
 
@@ -16,8 +16,8 @@ function M.multiply_to(n, sizes)
   return n == 1
 end
 
--- Return the nearest divisor of `whole` below n and the nearest above n, as text for messages: "4 or 6". If there is
--- only one, return it alone; without any, return nil. If `fits` is given, fits(divisor) must be true.
+-- Return the nearest divisor of `whole` below n and the nearest above n, as text for messages: "4 or 6". If only one of
+-- them exists, return it as a number; if none exists, nil. If `fits` is given, fits(divisor) must be true.
 function M.nearest(n, whole, fits)
   local below, above
   local function look_at(k)

@@ -2,8 +2,8 @@
 --
 -- steps.fsdp2: the calls of one training step of a Llama under torch's FSDP2, with torchtitan's tensor parallelism. The
 -- calls equal those that were recorded with torch 2.15 (torch/distributed/fsdp/_fully_shard): tests/golden/steps.
--- fully_shard makes a unit of each block, and one more unit of the other parameters: the embedding, the last norm and
--- the head.
+-- fully_shard gathers the parameters of a unit, and reduces their gradients, in one call. Each block is a unit; the
+-- embedding, the last norm and the head are one more unit.
 
 local _, _, model = ...
 
@@ -26,7 +26,7 @@ function M.step(s, p, families, defaults, own, where)
   if v.recompute ~= "none" and tp > 1 then
     refuse("recompute %s with tp %d has not been recorded, so its calls are not known; tp 1 would do", v.recompute, tp)
   end
-  if v.zero ~= 3 then refuse("zero %d: FSDP2 shards weights, which is 3; leave it out", v.zero) end
+  if v.zero ~= 3 then refuse("zero %d: FSDP2 shards weights, which is zero 3; leave out zero", v.zero) end
   -- The checks of torch's tensor parallelism, and of torchtitan's decoder.py, trainer.py and context_parallel/api.py.
   local h, w, ffn, kv = v.hidden, v.width, v.ffn, v.keys_values // 2
   model.check(v, tp, refuse, false)
@@ -53,7 +53,8 @@ function M.step(s, p, families, defaults, own, where)
       .. "more would do", replicas)
   end
 
-  -- Count a unit's elements. In `size` each matrix is padded to equal rows on all ranks: _fsdp_collectives.py.
+  -- Count the elements of a unit: `size` with each matrix padded to equal rows on all ranks (_fsdp_collectives.py),
+  -- `bare` without padding.
   local function padded(list)
     local n, bare = 0, 0
     for _, matrix in ipairs(list) do

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
 --
--- Hints that are added to Lua's errors: they tell people who usually write another language what to type in Lua. This
--- file is loaded at the first error. If the meaning of an error is not certain there is no hint, because a wrong hint
--- is worse than no hint. nearest(name, list) returns the name in a list that was probably meant.
+-- Hints that are added to Lua's errors. They tell people who usually write another language what to type in Lua. This
+-- file is loaded at the first error. If the cause of an error is not certain, there is no hint, because a wrong hint is
+-- worse than none. nearest(name, list) returns the name in a list that was probably meant, or nil.
 
 local nearest = ...
 local find, match, gsub = string.find, string.match, string.gsub -- this Lua state has no s:find(pattern)
@@ -86,7 +86,7 @@ local names = {
   ["?"] = "write c and a or b for c ? a : b", ["/*"] = "write -- for /*, to begin a comment",
   ["*/"] = "write -- for /*, to begin a comment", ["@"] = "write f = g(f) for @g",
   ["\\"] = "leave out \\: a statement goes on in the next line", ["->"] = "write a.b for a->b",
-  -- locals of `build`
+  -- names that most recipes give to arguments and locals of `build`
   t = "local t = topology(world) makes a topology", p = build, world = build,
   g = 'local g = grid(world, "tp-dp", { tp = 2, dp = fill }) makes a grid',
 }
@@ -107,7 +107,7 @@ local words = {
 -- Return what to write instead of a global that recipes do not have.
 function M.global(name) return names[name] end
 
--- How to write a loop over the contents of a value, by its type.
+-- The type of a value -> how to write a loop over what is in the value.
 local walks = {
   table = "write for i, x in ipairs(list) do, or for name, x in pairs(table) do",
   World = "write for i = 0, world.size - 1 do; world:rank(i) is a rank",
@@ -264,7 +264,8 @@ local function by_pattern(line)
   end
 end
 
--- Return the hint for the first operator in the line that has a hint. With `column`, look only at the operator there.
+-- Return the hint for the first operator in the line that has a hint. With `column`, only the operator at this column
+-- counts.
 local function by_operator(line, column)
   for from, operator, to in string.gmatch(line, "()([!&|<>=*+/?@\\.%%-]+)()") do
     if names[operator] and (not column or (from <= column and column < to)) then return names[operator] end
@@ -296,8 +297,8 @@ local function by_line_before(line, head, rest, message)
   end
 end
 
--- Return a hint for a missing `end` or `}`. Look for an `else if`, which opens a block of its own, else for the first
--- brace that is not closed.
+-- Return a hint for a missing `end` or `}`, or nil or false: about the first `else if`, which opens a block of its own;
+-- or if there is none, about the first brace that is not closed.
 local function by_end(source, message)
   local number, open = 0, {} -- open: the line numbers of open braces
   for line in string.gmatch(source .. "\n", "([^\n]*)\n") do
@@ -315,7 +316,8 @@ local function by_end(source, message)
 end
 
 -- Parse the text again, a byte at a time, to find where the parser stops. Return three parts of the text: the token's
--- line before the token, this line from the token on, and the last line before this line that is not blank.
+-- line before the token, this line from the token on, and the last line before this line that is not blank; or nil if
+-- the token is not found.
 local function stop(source, token, message)
   local at, from, written, before = 0, 1, false, ""
   local _, why = load(function()
@@ -333,7 +335,8 @@ local function stop(source, token, message)
   return source:sub(from, first - 1), match(source, "^[^\n]*", first), before
 end
 
--- Return the parser's message with a hint, and the line of the text where it stopped, with a caret below the token.
+-- Return the parser's message, with a hint if there is one; and a text that shows the line where the parser stopped,
+-- and a caret below the token, or "" if the token is not found.
 function M.syntax(message, source)
   local token, hint = match(message, " near '(.*)'$"), nil
   if not token then

@@ -7,7 +7,7 @@
 local core, shared = ...
 local imported = {} -- key of a file -> { functions, text = a hash of its text and imports, called }
 
--- Run the file, or return the result of its first run. Paths in the file are relative to its folder.
+-- Return imported[key] of the file; run the file if it has not run yet. Paths in the file are relative to its folder.
 local function run(name, running, where)
   local path, chunk, key, text, _, called = core.load(name, running[#running].path)
   if imported[key] then return imported[key] end
@@ -25,7 +25,7 @@ local function run(name, running, where)
   end
   for field, fn in shared.sorted_pairs(value) do
     if type(field) ~= "string" or type(fn) ~= "function" then
-      core.raise_at(where, string.format("%s returned a table where '%s' is not a function by name", path,
+      core.raise_at(where, string.format("%s returned a table where '%s' is not a name with a function", path,
         shared.word(field)))
     end
   end
@@ -37,7 +37,7 @@ end
 -- `running` has the files that are running, the innermost last, each with the hash of its text.
 return function(name, running, where)
   local file = running[#running]
-  if not file then core.raise_at(where, "recipe.import stands at the top of a file, outside of build") end
+  if not file then core.raise_at(where, "call recipe.import at the top of a file, outside of build") end
   if type(name) ~= "string" or string.sub(name, -4) ~= ".lua" then
     core.raise_at(where, "recipe.import takes the path of a file that ends with .lua, as in \"./helpers.lua\", not "
       .. shared.show(name))

@@ -1,9 +1,11 @@
 -- SPDX-License-Identifier: MIT
 --
 -- The kinds of values that parameters, and the settings and arguments of bundled policies, may have. A kind is a table
--- with `what`, its words in messages ("is an integer, not 'x'"), and check(value). A kind of parameters may also have
--- parse(text, of_host), which reads a value from text, or returns nil and perhaps a reason; text(value, p), which
--- writes a value in canonical form (default: tostring); and nearest(value), which returns the nearest accepted value.
+-- with `what`, its words in messages ("is an integer, not 'x'"), and check(value, p), which tells whether it has a
+-- value. A kind of parameters, whose functions get the parameter's declaration as p, has parse(text, of_host, p), which
+-- reads a value from text, or returns nil and perhaps a reason. It may have whats(p), which replaces `what`; `written`,
+-- which replaces `what` for a value that was given as text; text(value, p), which writes a value in canonical form
+-- (default: tostring); and nearest(value, p), which returns the nearest accepted value, or nil.
 
 local core, shared = ...
 local is_list = shared.is_list
@@ -50,7 +52,7 @@ end
 
 local function text_of_table(v, p) return next(v) == nil and "{}" or core.encode(v, p) end
 
--- Return whether v is a text of different names with '-' between, as tp-dp-pp.
+-- Return whether v is a text of different names with '-' between them, as tp-dp-pp.
 local function is_order(v)
   if type(v) ~= "string" or not string.find(v, "^[%a_][%w_-]*$") then return false end
   local seen = {}
@@ -80,7 +82,8 @@ local function are_names(v)
   return true
 end
 
--- Return whether a list can be the choices of a parameter: only integers or only texts, each once.
+-- Return whether a list can be the choices of a parameter: only integers, or only texts that are not empty and have no
+-- comma; each once.
 local function are_choices(list)
   if type(list) ~= "table" or #list == 0 then return false end
   local seen, n = {}, 0
@@ -103,7 +106,7 @@ local function text_of_choices(list)
   return table.concat(texts, ", ")
 end
 
--- The kinds of parameters, param.KIND. The last argument of their functions is p, the declaration of the parameter.
+-- KIND of param.KIND -> kind.
 local declared = {
   size = {
     what = "a size (an integer of 1 or more)",
@@ -131,7 +134,7 @@ local declared = {
     check = function(v) return type(v) == "boolean" end,
   },
   text = { what = "text", parse = function(text) return text end, check = is_text },
-  order = { -- of dims; a search tries its `choices`, but other orders are allowed, too
+  order = { -- `place --search order` tries the parameter's `choices`, but other orders are allowed, too
     what = "an order of names with '-' between, each once, as tp-dp-pp",
     parse = function(text) return text end,
     check = is_order,
@@ -169,13 +172,13 @@ local declared = {
     text = function(v) return table.concat(v, "-") end,
   },
   table = {
-    what = "a table by name (JSON on a command line)",
+    what = "a table with names as keys (JSON on a command line)",
     parse = function(text) return core.decode(text) end,
     check = is_table,
     text = text_of_table,
   },
   file = { -- the plan gets the file's contents; only the host, not a recipe, can name a file
-    what = "a table by name, or the path of a JSON or YAML file with one",
+    what = "a table with names as keys, or the path of a JSON or YAML file with such a table",
     parse = function(text, of_host)
       if string.find(text, "^%s*{") or not of_host then return core.decode(text) end
       return core.read(text)

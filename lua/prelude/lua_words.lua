@@ -1,11 +1,12 @@
 -- SPDX-License-Identifier: MIT
 --
--- Return the words of a Lua program, without those in its strings and comments, as a set, { name = true }.
+-- Return the set of the words of a Lua program, { word = true }. Words in its strings and comments are left out.
 
 local text = ...
 local words, at = {}, 1
 
--- If a long string, [[ ... ]], begins at `from`, return the position of its last byte, else nil.
+-- If a long string, [[ ... ]], begins at `from`, return the position of its last byte (without ]], that of the text),
+-- else nil.
 local function long_bracket(from)
   local level = string.match(text, "^%[(=*)%[", from)
   if not level then return nil end

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- Functions that the bundled steps share: they read parameters, refuse sizes as trainers do, find groups by role, count
--- what a layer computes and stores, and make loops whose first or last round differs. Sources:
+-- Functions that the bundled steps share: they read parameters, refuse sizes that trainers refuse, find groups by role,
+-- count what a layer computes and stores, and make loops of which some rounds differ. Sources:
 --   [M]  Narayanan et al. 2021, arXiv 2104.04473: flops of a layer (section 5.1)
 --   [K]  Korthikanti et al. 2022, arXiv 2205.05198: activation memory (section 4)
 --   [R]  Liu et al. 2023, arXiv 2310.01889: ring attention, which sends keys and values around
@@ -22,8 +22,9 @@ end
 local types = M.words "fp8 bf16 fp16 fp32"
 local common = { hidden = 4096, heads = 32, vocab = 51200, seq = 2048, micro_batch = 1, weight_type = "bf16" }
 
--- Return a table with the values of a step's parameters, and a function that raises an error. A value is the given
--- value, else the recipe's default, else the usual value. kinds[parameter] maps each accepted text to its meaning.
+-- Return a table with the values of a step's parameters, and a function that raises an error. A value is that of p, the
+-- plan's parameters; else that of `defaults`, the settings of the step in the recipe; else that of `usual`.
+-- kinds[parameter] maps each accepted text to its meaning.
 function M.read(name, p, defaults, own, usual, kinds, where)
   local v, known = {}, shared.joined({ weight_type = types, grad_type = types }, kinds)
   usual = shared.joined(common, usual)
@@ -41,12 +42,12 @@ function M.read(name, p, defaults, own, usual, kinds, where)
   v.kv, v.width, v.grad = v.kv_heads or v.heads, bytes_of[v.weight_type], bytes_of[v.grad_type or "fp32"]
   if v.causal == nil then v.causal = true end
   v.ffn, v.head = v.ffn or 4 * v.hidden, v.head_dim or v.hidden // v.heads
-  v.queries, v.keys_values = v.heads * v.head, 2 * v.kv * v.head -- elements of a token
+  v.queries, v.keys_values = v.heads * v.head, 2 * v.kv * v.head -- elements for each token
   return v, refuse
 end
 
--- Return two functions of a role. The first returns the role's group, or nil if there is no group or if it has only
--- this rank, because then nothing is sent. The second returns the size of the group, or 1 if there is no group.
+-- Return two functions of a role. The first returns the role's group, or nil if there is no group or the group has only
+-- this rank, so that nothing is sent. The second returns the size of the group, or 1 if there is no group.
 function M.groups(s, families)
   local groups, sizes = {}, {}
   local function find(role)
@@ -69,7 +70,7 @@ function M.has(s, names)
   return false
 end
 
--- Refuse n if n + plus is not a multiple of `of`. In the message, `words` says what `of` is.
+-- Refuse n if n + plus is not a multiple of `of`. In the message, `what` says what n is, and `words` what `of` is.
 function M.multiple(refuse, what, n, of, words, plus)
   local more = plus or 0
   local below = (n + more) // of * of - more
@@ -79,8 +80,9 @@ function M.multiple(refuse, what, n, of, words, plus)
   end
 end
 
--- Refuse sizes if tp does not divide the vocabulary, the heads of queries, and the heads of keys and values. With
--- `copies`, tp may be a multiple of the heads of keys and values, because several ranks may have a copy of a head.
+-- Refuse sizes unless tp divides the vocabulary, the heads of queries, and the heads of keys and values; without
+-- head_dim, the heads divide `hidden`; and the heads of keys and values divide those of queries. With `copies`, tp may
+-- be a multiple of the heads of keys and values, because several ranks may have a copy of a head.
 function M.check(v, tp, refuse, copies)
   local heads, kv, hidden = v.heads, v.kv_heads, v.hidden
   local function suits(n) return n % tp == 0 and n % (kv or 1) == 0 end
@@ -101,7 +103,8 @@ function M.check(v, tp, refuse, copies)
   end
 end
 
--- Return the number of microbatches of a replica. Refuse a global batch if the number is not whole.
+-- Return the number of microbatches of a replica. Refuse a global batch if the number is not an integer, or not a
+-- multiple of `rounds`, if that is given.
 function M.microbatches(v, replicas, stages, refuse, rounds)
   local each, words = replicas * v.micro_batch, "replicas x micro_batch"
   local samples = v.global_batch or 4 * stages * each
@@ -109,13 +112,13 @@ function M.microbatches(v, replicas, stages, refuse, rounds)
   return samples // each
 end
 
--- Return the costs of a microbatch of `tokens` on one of tp ranks, of which `cut` share the activations of a layer.
--- Flops: layer(matrices, width), a layer forward, with so many matrices of this width in its feed-forward [M]; core,
--- attention among tokens; head, the output; joined, the matrix that joins a state with the next token (multi-token
--- prediction). Bytes: kept(recompute), a layer's activations in 16 bits; traffic, to write and read each activation
--- once; logits. The bytes follow [K, equations 1 to 4] without the scores of attention, which fused attention does not
--- store (Dao and others 2022, arXiv 2205.14135). Those of the feed-forward and the logits follow Megatron-LM's
--- training/theoretical_memory_usage.py.
+-- Return the costs of a microbatch of `tokens` on one of tp ranks. With sequence parallelism, which cuts also the
+-- activations between matrices, `cut` is tp, else 1. Flops of a forward pass: layer(matrices, width), of a layer with
+-- so many matrices of this width in its feed-forward [M]; core, of attention among tokens; head, of the output; joined,
+-- of the matrix that joins a state with the next token (multi-token prediction). Bytes: kept(recompute), of a layer's
+-- activations in 16 bits; traffic, to write and read each activation once; logits. The bytes follow [K, equations 1 to
+-- 4] without the scores of attention, which fused attention does not store (Dao and others 2022, arXiv 2205.14135). The
+-- bytes of the feed-forward and the logits follow Megatron-LM's training/theoretical_memory_usage.py.
 function M.costs(v, tp, cut, tokens)
   local h, sbh = v.hidden, tokens * v.hidden
   local projections = h * (2 * v.queries + v.keys_values)
@@ -164,9 +167,10 @@ function M.once(s)
   end
 end
 
--- Call body(k) for each round k from `from` to `to`. Consecutive rounds that make the same calls become one loop, but
--- rounds in the sorted list `apart` stand alone. alike(k) returns the round's key (equal rounds have equal keys), and
--- the next round whose key may differ. Keys repeat after `period` rounds. Without `alike`, all rounds are equal.
+-- Make the rounds from `from` to `to` by body(k), where k is a round. Consecutive rounds that make the same calls
+-- become one loop, for which body is called once; but rounds in the sorted list `apart` stand alone. alike(k) returns
+-- the round's key (equal rounds have equal keys), and the next round whose key may differ. Keys repeat after `period`
+-- rounds. Without `alike`, all rounds are equal.
 function M.each(s, from, to, apart, body, alike, period)
   local function loops(k, last)
     local key, next = nil, last + 1

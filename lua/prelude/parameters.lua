@@ -1,15 +1,15 @@
 -- SPDX-License-Identifier: MIT
 --
--- What a recipe declares with `param.KIND(default, doc, aliases...)`, and the values: the parameters of its plans, the
--- settings that a host switches while a job runs, and the arguments of its queries.
+-- A recipe declares with `param.KIND(default, doc, aliases...)` the parameters of its plans, the settings that a host
+-- switches while a job runs, and the arguments of its queries. This file reads the declarations and the values.
 
 local core, shared, made = ...
 local kinds = made.declared
 local sorted_pairs, is_list, show, word = shared.sorted_pairs, shared.is_list, shared.show, shared.word
 
-local serial = 0 -- counts declarations, to list parameters in the order written
+local serial = 0 -- counts declarations, to list parameters in the order in which they are declared
 
-local is_param, none = {}, {} -- the mark of declarations; the list of aliases if there are none
+local is_param, none = {}, {} -- the mark of a declaration; the aliases of a declaration without aliases
 
 local function declare(kind, default, doc, ...)
   if doc ~= nil and type(doc) ~= "string" then
@@ -49,13 +49,13 @@ for kind in pairs(kinds) do
   end
 end
 
--- param.order(default or { candidates }, ...), param.choice({ choices }, ...): the first of a list is the default.
+-- param.order(default or { candidates }, ...), param.choice({ choices }, ...): the first item of a list is the default.
 for _, kind in ipairs({ "order", "choice" }) do
   local plain = declaring[kind]
   declaring[kind] = function(first, ...)
     if kind == "order" and type(first) ~= "table" then
       if first ~= nil and not made.is_order(first) then
-        core.raise("the default of a parameter of kind order is " .. kinds.order.what)
+        core.raise("the default of an order parameter is " .. kinds.order.what)
       end
       return plain(first, ...)
     end
@@ -106,8 +106,8 @@ local function list_of(what, table_, where, bundled, base)
       old = base and base.by_name[name]
       local kind = kind_of(value)
       if not kind then
-        core.raise_at(where, string.format("the default of %s '%s' is a %s; a number, a string, a boolean, a "
-          .. "list of integers or param.KIND(...) would do; param.any takes every plain value", what, name,
+        core.raise_at(where, string.format("the default of %s '%s' is a %s; write a number, a string, a "
+          .. "boolean, a list of integers or param.KIND(...); param.any takes every plain value", what, name,
           type(value)))
       end
       if old and not kinds[old.kind].check(value, old) then
@@ -117,12 +117,13 @@ local function list_of(what, table_, where, bundled, base)
       p = { kind = old and old.kind or kind, default = value, doc = old and old.doc or "", where = where,
             aliases = old and old.aliases or none, choices = old and old.choices }
     elseif not bundled and not is_sound(p) then
-      core.raise_at(where, string.format("%s '%s' is no longer what param.KIND(...) made: a kind, its doc and other "
-        .. "names, which are text, and a default of that kind", what, word(name)))
+      core.raise_at(where, string.format("%s '%s' was changed after param.KIND(...) made it: its doc and other names "
+        .. "are text, and its default has its kind", what, word(name)))
     end
     local own_name = old and old.name or name
     if changed[own_name] then
-      core.raise_at(where, string.format("%ss '%s' and '%s' are one of the base", what, changed[own_name], name))
+      core.raise_at(where, string.format("%ss '%s' and '%s' are names of one %s of the base", what, changed[own_name],
+        name, what))
     end
     changed[own_name] = name
     local one = { name = own_name, kind = p.kind, default = p.default, doc = p.doc, aliases = p.aliases,
@@ -157,7 +158,7 @@ local function merge(base, own)
   return list
 end
 
--- Return an index by names and aliases. Refuse two parameters with one name.
+-- Return a table, name or alias -> declaration. Refuse two declarations with one name.
 local function by_any_name(what, list)
   local index = {}
   for _, p in ipairs(list) do
@@ -184,7 +185,7 @@ local function names_of(self)
   return names
 end
 
--- Return all declarations of a recipe in one field. `base` has the base's declarations of this field, which come first.
+-- Return all declarations of a recipe in one field. `base` has those of the recipe's base, which come first.
 local function declared_in(what, base, own, where, bundled)
   local self = { what = what, where = where }
   self.list = list_of(what, own or {}, where, bundled, base)
@@ -194,7 +195,7 @@ local function declared_in(what, base, own, where, bundled)
   return self
 end
 
--- Return the value if it is of the kind of p, else refuse it. `given` is the value before it was read from text.
+-- Return the value if it has the kind of p, else refuse it. `given` is the value as it was given, perhaps as text.
 local function checked(what, p, value, given)
   local kind = kinds[p.kind]
   if value == nil or not kind.check(value, p) then
@@ -206,7 +207,7 @@ local function checked(what, p, value, given)
   return value
 end
 
--- Return the value of a parameter, which may be given as text. of_host: the host gave the value, and not a recipe.
+-- Return the value of a parameter, which may be given as text. of_host: whether the host, not a recipe, gave the value.
 local function value_of(p, given, of_host)
   local value, why = given, nil
   if type(given) == "string" and p.kind ~= "text" then value, why = kinds[p.kind].parse(given, of_host, p) end
@@ -221,8 +222,8 @@ local function copy(value)
   return own
 end
 
-local views = setmetatable({}, { __mode = "k" }) -- `p` of a build, query or policy -> its values
-local reads = setmetatable({}, { __mode = "k" }) -- such a `p` -> the names read through it, or through a view of it
+local views = setmetatable({}, { __mode = "k" }) -- a view, such as the `p` of `build` -> its values
+local reads = setmetatable({}, { __mode = "k" }) -- a view -> the names that were read through it or a view made from it
 
 -- Make a view: the `p` of build, queries and policies, or the `set` of queries. A view is a read-only table of the
 -- values by name, in which an unknown name is an error. It has its own copies of values that are tables, because a
@@ -271,12 +272,12 @@ end
 -- Return the values of all parameters. `given` is a table, name -> value or text; or the `p` of another recipe, of
 -- which only the names that this recipe knows are used.
 local function values_of(self, given, of_host)
-  local of_view = views[given] -- past the view, so that no name counts as read
+  local of_view = views[given] -- read the values, not the view, so that no name counts as read
   local values, from = {}, {}
   for name, value in sorted_pairs(of_view or given) do
     local p = self.by_name[name]
     if not p and not of_view then
-      if type(name) ~= "string" then core.raise("parameters are given by name") end
+      if type(name) ~= "string" then core.raise("parameters are given as { name = value }") end
       core.unknown("parameter", name, names_of(self), self.where)
     end
     if p then
@@ -291,10 +292,10 @@ local function values_of(self, given, of_host)
 end
 
 local function resolve(self, given, of_host) return view(self, values_of(self, given, of_host), reads[given]) end
-local function inside(p) return views[p], reads[p] end -- past the view, so that no name counts as read
+local function inside(p) return views[p], reads[p] end
 
--- Make `p` from the parameters of a state's plan, where they are texts. Parse them once for each plan, and cache the
--- values by the plan's digest. When the cache has MOST plans, empty it, to bound memory.
+-- Make `p` from the parameters of a plan, or of a state's plan, where they are texts. Parse them once for each plan,
+-- and cache the values under the plan's digest. When the cache has MOST plans, empty it, to bound memory.
 local MOST = 16
 
 local function resolve_plan(self, state)
@@ -308,7 +309,7 @@ local function resolve_plan(self, state)
   return view(self, values)
 end
 
--- Return the full name of a setting or an argument, and the value, which must be of the declared kind. A value of nil
+-- Return the full name of a setting or an argument, and the value, which must have the declared kind, or be nil, which
 -- stands for the default.
 local function value_for(self, name, value)
   local p = self.by_name[name]

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
 -- steps.picotron: the calls of one training step of picotron (commit 59714b1), as recorded in tests/golden/steps. The
--- comments name the file of picotron/ that makes the calls.
+-- comments name the files of picotron/ that make the calls.
 
 local _, _, model, run_pipeline, arithmetic = ...
 
@@ -31,7 +31,7 @@ function M.step(s, p, families, defaults, own, where)
   end
   v.layers = v.layers or math.max(32, pp)
   if v.layers < pp - 1 then -- the last stage may have no layer
-    refuse("layers %d are fewer than the stages but the last, %d; nearest is %d", v.layers, pp - 1, pp - 1)
+    refuse("layers %d are fewer than the %d stages before the last; nearest is %d", v.layers, pp - 1, pp - 1)
   end
   model.multiple(refuse, "ffn", ffn, tp, "tp")
   model.multiple(refuse, "seq", v.seq, cp, "cp")
@@ -82,7 +82,7 @@ function M.step(s, p, families, defaults, own, where)
     sums(waiting)
     waiting = 0
   end
-  -- Call this when the gradient of a parameter is ready. Reduce a bucket when all its gradients are ready.
+  -- The gradient of a parameter is ready. When all gradients of its bucket are ready, reduce the bucket.
   local function ready(unit, i)
     local bucket = of[unit][i]
     bucket.left = bucket.left - 1

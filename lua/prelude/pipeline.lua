@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- The order of a pipeline's passes and messages. Sources:
+-- The passes and messages of a pipeline, in the order of its schedule. Sources:
 --   [M]  Narayanan et al. 2021, arXiv 2104.04473, section 2.2; Megatron-core 0.19 and 0.16,
 --        pipeline_parallel/schedules.py
 --   [P]  picotron 59714b1, pipeline_parallel/pipeline_parallel.py: the same orders, 1f1b and afab (gpipe)
@@ -16,7 +16,8 @@ local model = ...
 return function(s, t)
   local stage, pp, microbatches, chunks, line, apart = t.stage, t.pp, t.microbatches, t.chunks or 1, t.line, t.apart
   local like = t.like or {}
-  -- Equal passes add equal entries to the step, except for microbatches in `apart`. So run one, and repeat its entries.
+  -- Equal passes add equal entries to the step, except for microbatches in `apart`. So run one of them, and repeat its
+  -- entries.
   local is_apart = {}
   for _, k in ipairs(apart) do is_apart[k] = true end
   local function passes(pass)
@@ -35,8 +36,8 @@ return function(s, t)
   local function both(a, c) line.together(function() a() c() end) end
 
   -- Return the rounds that model.each must not put into a loop, because they run one of the passes in `given`. Round r
-  -- runs the forward pass r + forth and the backward pass r + back; nil means that rounds have no such pass. Include
-  -- the round `more`, if it is given.
+  -- runs the forward pass r + forth and the backward pass r + back; if one of the two is nil, rounds have no such pass.
+  -- Include the round `more`, if it is given.
   local function alone(given, forth, back, more)
     local list = { more }
     for _, k in ipairs(given) do list[#list + 1], list[#list + 2] = k - (forth or back), k - (back or forth) end
@@ -89,7 +90,7 @@ return function(s, t)
   end
   schedules.zero_bubble = schedules["1f1b"]
 
-  -- Several chunks of layers on a stage, as forward_backward_pipelining_with_interleaving [M]. Messages go around the
+  -- Several chunks of layers on a stage: forward_backward_pipelining_with_interleaving [M]. Messages go around the
   -- stages: the last stage sends the result of a chunk to the first stage, which uses it for its next chunk.
   function schedules.interleaved()
     local total, round = microbatches * chunks, pp * chunks
@@ -102,8 +103,8 @@ return function(s, t)
     end
     local function pass(one, k, is_forward) one(k // round * pp + k % pp, chunk(k, is_forward)) end
     local next, prev = (stage + 1) % pp, (stage - 1) % pp
-    -- Send and receive in a batch; or with t.one_by_one, one call after the other, in the order of _p2p_ops
-    -- (p2p_communication.py), in which even stages send first.
+    -- Send and receive in a batch. With t.one_by_one make one call after the other, in the order of _p2p_ops
+    -- (p2p_communication.py): even stages send first, odd stages receive first.
     local function exchange(up, below, down, above)
       if not (up or below or down or above) then return end
       local late = t.one_by_one and stage % 2 == 1
@@ -121,8 +122,8 @@ return function(s, t)
     local function sends_down(k) return not (first and chunk(k, false) == 0) end
     -- Each phase (warming, steady, cooling) has a function that returns whether the stage, after the passes of round k,
     -- sends up, receives from below, sends down, receives from above. In the steady phase, a stage in the middle does
-    -- all four. In the forward pass the first stage receives the last stage's result of pp - 1 rounds before; in the
-    -- backward pass the last stage receives the first stage's result of pp - 1 rounds before.
+    -- all four. In the forward pass the first stage receives what the last stage made pp - 1 rounds before; in the
+    -- backward pass the last stage receives what the first stage made pp - 1 rounds before.
     local rest = total - warm
     local function warming(k)
       return sends_up(k), k < total - 1 and not (first and chunk(k + 1, true) == 0)

@@ -27,16 +27,18 @@ local one_of = kinds.one_of
 
 -- Each entry has `settings` and `arguments`, lists of { name, kind, default } in the order of checks. A setting without
 -- a default may be left out unless it has `needed`. verify(s, refuse) refuses settings that contradict each other.
--- answer(s, q, state, refuse, known) is the policy; known(family) refuses a family that the state does not have.
+-- answer(s, q, state, refuse, known) is the policy; known(family) returns the family's name, or refuses a family that
+-- the state does not have. An entry with `bounds` can also cut the axis of a tensor: bounds(pieces, length) returns its
+-- q.
 local library = {}
 
--- Divide layers among pipeline stages. The next layer goes to the stage with the least work, of equal stages to
--- the first, so the first stages get the remainder. `embedding` and `loss` are the additional work of the first and the
+-- Divide layers among pipeline stages. Each layer goes to the stage with the least work; of several such stages to the
+-- first, so the first stages get the remainder. `embedding` and `loss` are the additional work of the first and the
 -- last stage, in layers; `first` and `last` set the number of layers of these two stages.
 library.layers = {
   settings = { { "first", count }, { "last", count }, { "embedding", number, 0 }, { "loss", number, 0 } },
   arguments = { { "layers", count }, { "stages", size } },
-  bounds = function(pieces, length) return { stages = pieces, layers = length } end, -- q, to cut a tensor's axis
+  bounds = function(pieces, length) return { stages = pieces, layers = length } end,
   verify = function(s, refuse)
     if s.first and s.embedding > 0 then refuse("'first' and 'embedding' both say what the first stage gets") end
     if s.last and s.loss > 0 then refuse("'last' and 'loss' both say what the last stage gets") end
@@ -52,7 +54,7 @@ library.layers = {
       if not fixed then open[#open + 1] = stage end
     end
     if left < 0 or left > 0 and #open == 0 then
-      refuse("%d layers on %d stages, of which the first has %s and the last %s", q.layers, n, s.first or "any",
+      refuse("%d layers do not fit %d stages, of which the first has %s and the last %s", q.layers, n, s.first or "any",
         s.last or "any")
     end
     while left > 0 do -- a round gives a layer to each stage whose work is below the least work + 1
@@ -76,7 +78,7 @@ library.layers = {
   end,
 }
 
--- Return the largest divisor of n up to `most`, and the smallest from `least` on (else n).
+-- Return the largest divisor of n up to `most`, and the smallest divisor from `least` on, or n if there is none.
 local function divisors(n, most, least)
   local below, above = 1, n
   for i = 1, math.floor(math.sqrt(n)) do
@@ -88,15 +90,15 @@ local function divisors(n, most, least)
   return below, above
 end
 
--- Choose how a replica's samples go through a pipeline. `bubble` is a stage's idle time divided by its ideal time,
--- (ranks - 1) / (chunks x microbatches): Narayanan et al. 2021, section 2.2.
+-- Choose how a replica's samples go through a pipeline. `bubble` is the idle time of a stage divided by its ideal time:
+-- (ranks - 1) / (chunks x microbatches), as in Narayanan et al. 2021, section 2.2.
 library.schedule = {
   settings = { { "chunks", size, 1 }, { "order", one_of("1f1b", "gpipe", "interleaved") }, { "microbatch", size },
                { "per_rank", size, 2 } },
   arguments = { { "samples", size }, { "ranks", size } },
   verify = function(s, refuse)
     if s.order and (s.order == "interleaved") ~= (s.chunks > 1) then
-      refuse("the order '%s' with %d chunk%s per rank; 'interleaved' alone has several", s.order, s.chunks,
+      refuse("the order '%s' with %d chunk%s per rank; only 'interleaved' has several", s.order, s.chunks,
         s.chunks == 1 and "" or "s")
     end
   end,
@@ -120,8 +122,8 @@ library.schedule = {
   end,
 }
 
--- Return the bytes of a bucket of gradients. It grows with the ranks, so that latency stays a small part of the time.
--- The defaults are Megatron-core's: max(40e6, 1e6 x ranks) parameters of 4 bytes (DistributedDataParallelConfig).
+-- Return the bytes of a bucket of gradients. Many ranks get larger buckets, so that latency stays a small part of the
+-- time. The defaults are Megatron-core's: max(40e6, 1e6 x ranks) parameters of 4 bytes (DistributedDataParallelConfig).
 library.bucket_bytes = {
   settings = { { "least", bytes, 160000000 }, { "per_rank", count, 4000000 } },
   arguments = { { "ranks", size } },
@@ -165,15 +167,16 @@ local function cos_pi(x)
   return sum
 end
 
--- Return the learning rate of a step. It rises linearly to `peak`. Over the last `decay` steps (default: all after the
--- warm-up) it falls to `least` by half a cosine (Loshchilov and Hutter 2017, equation 5) or a line, or it is constant.
--- inverse_sqrt is peak x sqrt(warmup / step) (Vaswani et al. 2017, section 5.3), but at least `least`.
+-- Return the learning rate of a step. In the first `warmup` steps it rises linearly to `peak`. With the shapes cosine
+-- (Loshchilov and Hutter 2017, equation 5) and linear it falls to `least` over the last `decay` steps (default: all
+-- after the warm-up). With inverse_sqrt it is peak x sqrt(warmup / step) (Vaswani et al. 2017, section 5.3), but at
+-- least `least`.
 library.learning_rate = {
   settings = { { "peak", number, needed = true }, { "least", number, 0 }, { "warmup", count, 0 },
                { "decay", count }, { "shape", one_of("cosine", "linear", "constant", "inverse_sqrt"), "cosine" } },
   arguments = { { "step", count }, { "steps", size } },
   verify = function(s, refuse)
-    if s.least > s.peak then refuse("its least, %s, is above its peak, %s", s.least, s.peak) end
+    if s.least > s.peak then refuse("'least', %s, is above 'peak', %s", s.least, s.peak) end
     if s.decay and (s.shape == "constant" or s.shape == "inverse_sqrt") then
       refuse("'decay' says when 'cosine' and 'linear' begin to fall, not '%s'", s.shape)
     end
@@ -201,11 +204,12 @@ library.checkpoint = {
   answer = function(s, q) return (q.step + 1) % s.every == 0 or s.last and q.step + 1 == q.steps end,
 }
 
--- Choose the reaction to lost ranks. If a call over q.family failed: `keep` lists families that the trainer can do
--- without, `shrink` lists families whose groups continue without the lost ranks if `least` ranks or more remain.
--- Without q.family, the job lost the ranks: spares take their places if there are enough, else the layout shrinks, with
--- `params`, if `least` ranks or more remain. The setting `job` replaces this choice. With `majority`, after a cut link
--- only the side with more than half of the ranks goes on, or the side with half of the ranks and rank 0.
+-- Choose the reaction to lost ranks. With q.family, a call over this family failed: `keep` lists families that the
+-- trainer can do without, `shrink` families whose groups continue without the lost ranks if `least` ranks or more
+-- remain. Without q.family, the job lost the ranks: spares take their places if there are enough, else the layout
+-- shrinks, with `params`, if `least` ranks or more remain, else the job stops. The setting `job` replaces this choice.
+-- With `majority` the job stops unless more than half of the ranks remain, or half of them with rank 0, so that after a
+-- cut link only one side goes on.
 local ways = one_of("replace", "shrink", "stop")
 local any_count = { what = count.what, check = function(v) return v == false or count.check(v) end }
 local any_family = { what = family_name.what, check = function(v) return v == false or family_name.check(v) end }
@@ -216,7 +220,7 @@ library.on_lost = {
   arguments = { { "family", any_family, false }, { "ranks", size }, { "lost", count, 1 }, { "spares", count, 0 },
                 { "places", any_count, false }, { "which", any_ranks, {} } },
   answer = function(s, q, _, refuse, known)
-    if q.lost > q.ranks then refuse("%d ranks of %d are lost", q.lost, q.ranks) end
+    if q.lost > q.ranks then refuse("%d lost ranks are more than the %d ranks there are", q.lost, q.ranks) end
     if not q.family then
       local rest = q.ranks - q.lost
       local most = rest > q.lost or rest == q.lost and #q.which == q.lost and q.which[1] ~= 0
@@ -236,7 +240,7 @@ library.on_lost = {
 
 -- Make policies -----------------------------------------------------------------
 
-local makers = {} -- the functions policies.NAME of recipes
+local makers = {} -- name -> the function policies.NAME
 -- policy -> { where, look }: `where` is the "file:line: " at which a recipe made the policy, and look(topology) refuses
 -- a topology that lacks a family which a setting names.
 local made = setmetatable({}, { __mode = "k" })
@@ -254,7 +258,7 @@ local function check(where, policy, what, name, kind, value)
     uncalled(value) or show(value)), "bad value")
 end
 
--- Return the given settings with defaults for the others, and the list of settings that are functions.
+-- Return the settings, with defaults for those that were not given, and the list of settings that are functions.
 local function read_settings(name, policy, given, where)
   local settings, asked, known = {}, {}, {}
   if type(given) ~= "table" then
@@ -334,7 +338,7 @@ local function maker(name, policy)
           for _, name_given in ipairs(core.keys(q)) do
             if type(name_given) == "string" then known[#known + 1] = name_given end
           end
-          refuse("argument '%s' is missing, %s; given: %s", key, argument[2].what,
+          refuse("argument '%s', %s, is missing; given: %s", key, argument[2].what,
             #known > 0 and table.concat(known, ", ") or "none")
         end
         arguments[key] = check(where, name, "argument", key, argument[2], value)

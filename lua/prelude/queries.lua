@@ -1,23 +1,24 @@
 -- SPDX-License-Identifier: MIT
 --
--- Questions to a state: queries, getters (which return groups), and their arguments. A recipe has a table of each, by
--- name, or a function that returns the table. It inherits the entries of its base. This file is loaded, and these
--- functions are called, at the first question, so that planning takes no time for them.
+-- Questions to a state: queries, getters (which return groups), and their arguments. A recipe has for each of these a
+-- table, or a function that returns the table, and inherits the entries of its base. The functions are called, and this
+-- file is loaded, at the first question, so that planning takes no time for them. A table is checked when the recipe is
+-- loaded, and this file with it.
 
 local core, shared, parameters = ...
 local sorted_pairs, show, word = shared.sorted_pairs, shared.show, shared.word
 
--- By field: the message about a value of a wrong kind, and a check of a value.
+-- For each field: the message about a wrong value, and a function that tells whether a value is right.
 local kinds = {
   queries = { "query '%s' is not a function", function(v) return type(v) == "function" end },
-  getters = { "getter '%s' is %s; a family would do, or a function that returns one",
+  getters = { "getter '%s' is %s; write the name of a family, or a function that returns one",
     function(v) return type(v) == "function" or type(v) == "string" end },
-  families = { "families: '%s' has %s; a text that says when it exists would do",
+  families = { "families: '%s' has %s; write a text that says when the family exists",
     function(v) return type(v) == "string" end },
   arguments = { "arguments of queries are names, not %s" },
 }
 
--- Refuse a field in which a value is of a wrong kind. `where` is the position of the recipe.
+-- Refuse a field, whose table is `all`, if one of its values is wrong. `where` is the position of the recipe.
 local function check(field, all, where)
   local message, is_valid = kinds[field][1], kinds[field][2]
   for name, value in sorted_pairs(all) do
@@ -35,13 +36,13 @@ local function own(body, field)
   if type(said) ~= "function" then return said or {} end
   local all = said()
   if type(all) ~= "table" then
-    core.raise_at(body.where, string.format("%s returned %s; a table by name would do", field, show(all)))
+    core.raise_at(body.where, string.format("%s returned %s; return a table, { NAME = ... }", field, show(all)))
   end
   check(field, all, body.where)
   return all
 end
 
--- Return all entries of a field by name; entries of the recipe replace those of its base.
+-- Return all entries of a field, name -> entry. Entries of the recipe replace those of its base.
 local function all_of(body, field)
   body.answers = body.answers or {}
   if not body.answers[field] then
@@ -56,7 +57,7 @@ local function all_of(body, field)
 end
 
 -- Return the declarations of the arguments. An argument that is declared only by its name accepts any value. If "..."
--- is declared, queries accept other names, too.
+-- is declared, questions accept other names, too.
 local function arguments_of(body)
   if body.arguments then return body.arguments end
   local base, declared = body.base and arguments_of(body.base), {}
@@ -88,7 +89,7 @@ local function checked(body, q)
   return parameters.with_defaults(arguments, full)
 end
 
--- For messages: how a recipe defines an entry.
+-- How a recipe defines a query or a getter, for messages.
 local written = {
   query = "queries = { NAME = function(state, q, p) ... end }",
   getter = 'getters = { NAME = "family" }',
@@ -114,7 +115,8 @@ local function ask(body, state, name, q)
   return query(state, checked(body, q), params_of(body, state), settings_of(body, state))
 end
 
--- Return the recipe's text that says when a family exists. Its key is the family's name, or a pattern with a *.
+-- Return the recipe's text that says when a family exists, or nil. The text is under the family's name, or under a
+-- pattern with a *.
 local function condition_of(body, family)
   local all = all_of(body, "families")
   if all[family] then return all[family] end
@@ -144,8 +146,8 @@ local function group(body, state, name, q)
     when and "; it is there with " .. when or ""))
 end
 
--- Call a getter with these flags, and the defaults of other flags. Return its family, or nil if it needs a state or an
--- argument that is not a flag. Also return the first flag that it read and that `flags` does not have, or nil.
+-- Call a getter with these flags, and the defaults of other flags. Return its family, or nil if it raises an error, for
+-- example because it needs a state. Also return the first flag that it read and that `flags` does not have, or nil.
 local function given(body, getter, flags, p, set)
   local by_name, undecided = arguments_of(body).by_name, nil
   local q = setmetatable({}, { __index = function(_, name)
@@ -159,7 +161,8 @@ local function given(body, getter, flags, p, set)
 end
 
 -- Return a list of { arguments, family }: the families of a getter for all values of the flags that it reads.
--- `arguments` has the flags to set for this family, "expert=true"; the case without flags comes first.
+-- `arguments` has the flags to set for this family, "expert=true"; the case without flags comes first. A case is left
+-- out if the family is the same without one of its flags.
 local function cases_of(body, getter, p, set)
   local by_name, cases = arguments_of(body).by_name, {}
   local function explore(flags, other) -- other: the flags with another value than their default

@@ -1,26 +1,31 @@
 -- SPDX-License-Identifier: MIT
 --
 -- The first file of the prelude, which is the part of the recipe language that is written in Lua. It defines the words
--- `recipe`, `param`, `policies` and `steps`, and evaluates recipes. The prelude can use all of Lua's libraries; a
--- recipe gets only these four words from it.
+-- `recipe`, `param`, `policies` and `steps`, and evaluates recipes. The prelude can use Lua's base, string,
+-- table and math functions; a recipe gets only these four words from it.
 --
 -- `core` has functions written in C (src/recipe/core.c, load.c). A `where` is a text "file:line: ".
 --   raise(message)             raise an error at the recipe's position; raise_at(where, message [, status]) elsewhere
 --   unknown(what, name, known [, where])  raise an error that names the nearest known name
---   where(), place(), where_of(function)  the `where` of the line that runs, of the last `recipe`, of a function
---   load(name, from)           load a recipe -> path, chunk, key, hash of the text, path for the host, functions of the
+--   where(), place(), where_of(function)  the `where` of the line that runs, of the line that last read the word
+--                              `recipe`, of a function's definition
+--   load(name, from, by_host)  load a recipe -> path, chunk, key, hash of the text, path for the host, functions of the
 --                              host that the text names ({ name = version } or nil)
 --   library(name, ...)         run another file of this folder
 --   is_topology(value)         whether it is a topology
---   note(topology, name, text, is_text, usual, unread)  record a parameter; params(state) returns the recorded ones
+--   note(topology, name, text, is_text, usual, unread)  record a parameter; params(state or plan) returns them, as text
 --   fields()                   the fields of recipes that modules add (src/recipe/module_row.h), name -> type, or "any"
---   begin(world, values, where)     give the modules the values of these fields; returns the World for `build`
+--   begin(world, values, where)  give the modules the values of their fields; returns the World for `build`
 --   finish(topology, where, world)  let the modules finish after `build`
 --   allow_idle(topology)       accept ranks that are in no group
---   digest(state)              the digest of the state's plan
+--   digest(state or plan)      the digest of the plan
 --   settings(state)            the settings that a host has set, by name
 --   note_function(topology, name, version)  record a function of the host
---   note_policies(topology, hash)  make ranks compare the texts of the recipe and its base
+--   note_policies(topology, hash)  make ranks compare the hash of the texts of the recipe and its base
+--   kind(value)                "a table", "a Family", ...
+--   message(error)             the message of an error with a hint (hints.lua), for xpcall
+--   nearest(name, names)       the name that was probably meant, or nil
+--   read(path)                 the table in a JSON or YAML file, or nil and why it cannot be read
 --   choose(topology, family, option, value)  set an option of a family
 --   concurrent(topology, lists, where)  let the families of each list share no communicator
 --   keys(table)                a sorted list of the keys: numbers, names by their bytes, then others
@@ -37,7 +42,7 @@ local M = { param = parameters.param }
 
 -- Policies ------------------------------------------------------------------
 
--- policies.NAME { settings } makes a bundled policy. policies.lua is loaded when a recipe first reads a name of
+-- policies.NAME { settings } makes a bundled policy. policies.lua is loaded when a recipe first reads a field of
 -- `policies`.
 local makers, made, uncalled = nil, {}, function() end
 M.policies = shared.vocabulary("bundled policy", function()
@@ -54,7 +59,7 @@ local types = { doc = "string", rest = "string", idle = "string", names = "strin
                 step = "function" }
 local added = core.fields() -- the fields of modules
 for name, type_of in sorted_pairs(added) do fields[#fields + 1], types[name] = name, type_of end
--- The fields for questions. Each may also be a function that returns the table; it is called at the first question.
+-- The fields for questions. Each may also be a function that returns its table; it is called at the first question.
 local asked = { families = true, queries = true, getters = true, arguments = true }
 
 local Recipe = {} -- metatable of the results of `recipe`, which are read-only
@@ -69,7 +74,7 @@ Recipe.__index = function(self, key)
   if key == "doc" then return body.doc end
   return core.unknown("field of a recipe", word(key), { "build", "params", "doc" })
 end
-Recipe.__newindex = function() core.raise("a recipe cannot be changed; make one with base = it") end
+Recipe.__newindex = function() core.raise("a recipe cannot be changed; make another one with this one as its base") end
 Recipe.__metatable = false
 
 local function body_of(value) return type(value) == "table" and rawget(value, Recipe) or nil end
@@ -91,7 +96,8 @@ local running = {} -- { path, text, called } of the recipe files that are runnin
 local last -- { topology, world, params } of the last evaluation, for a prompt
 local called -- { name = version } of the host's functions that the recipes of this evaluation name in their text
 
--- Questions: queries, getters and their arguments. queries.lua is loaded at the first question.
+-- Questions: queries, getters and their arguments. queries.lua is loaded at the first question, or when a recipe has a
+-- table in one of the fields `asked`.
 local answerer
 local function answers()
   answerer = answerer or core.library("queries", core, shared, parameters)
@@ -99,16 +105,16 @@ local function answers()
 end
 
 -- Bundled steps: steps.transformer { settings } makes a step that has its own parameters. steps.lua is loaded when a
--- recipe first reads a name of `steps`.
+-- recipe first reads a field of `steps`.
 local steps
 M.steps = shared.vocabulary("bundled step", function()
   steps = steps or core.library("steps", core, shared, parameters)
   return steps.makers
 end)
 
--- Return the declared parameters of a recipe and its bundled step, and the set of the step's names. All parameters of
--- the step are optional, so that a plan has only those that were given. If the recipe or its base declares a parameter
--- of the step, under any of its names, this declaration replaces the step's.
+-- Return the declared parameters of a recipe with those of its bundled step, and the set of the names of the step's
+-- parameters. All parameters of the step are optional, so that a plan has only those that were given. A parameter of
+-- the recipe or its base replaces the parameter of the step that has its name or one of its aliases.
 local function with_step(def, base)
   local own = steps and def.step and steps.params[def.step]
   if not own then return def.params, base and base.of_step or {} end
@@ -148,16 +154,17 @@ local function define(def, where)
   end
 
   local body = { where = where, doc = def.doc or base and base.doc or "", base = base }
-  local file = running[#running] -- nil inside a build, which may define recipes, too
+  local file = running[#running] -- nil inside `build`, which may also define recipes
   body.text = (base and base.text or 0) * 31 + (file and file.text or 0)
   body.called = shared.joined(base and base.called, file and file.called)
   local bundled = file and file.text == 0 -- the text of a bundled recipe has no hash
-  body.step, body.has_step = def.step, def.step or def.step == nil and base and base.has_step -- false: no step
+  body.step = def.step -- false removes the base's step
+  body.has_step = def.step or def.step == nil and base and base.has_step
   local params, of_step = with_step(def, base)
   body.params = parameters.declared_in("parameter", base and base.params, params, where, bundled)
   body.of_step = of_step -- the names of the step's parameters
   body.names = def.names or base and base.names -- rules between names of tensors, for checkpoints
-  body.rest = def.rest or base and base.rest -- the parameter for unknown names of a file
+  body.rest = def.rest or base and base.rest -- the name of the parameter that gets unknown names of a file
   if body.rest and not body.params.by_name[body.rest] then
     core.unknown("parameter", body.rest, parameters.names_of(body.params), where .. "rest: ")
   end
@@ -176,12 +183,13 @@ local function define(def, where)
     body.asked[field] = def[field]
     if type(def[field]) == "table" then answers().check(field, def[field], where) end
   end
-  -- For each policy: its function; the family over which its results are compared, or "world"; the line of this family.
+  -- For each policy: its function; the family over which its results are compared, "world", or nil; and the position of
+  -- the recipe that names this family.
   body.policy, body.agreed, body.agreed_at = {}, {}, {}
   for _, from in ipairs({ base or {}, { policy = def.policy, agreed = def.agreed } }) do
     for name, fn in sorted_pairs(from.policy or {}) do
       if type(name) ~= "string" or type(fn) ~= "function" then
-        core.raise_at(where, "policy '" .. word(name) .. "' is not a function by name")
+        core.raise_at(where, "policy '" .. word(name) .. "' is not a name with a function")
       end
       local what = uncalled(fn)
       if what then
@@ -192,8 +200,8 @@ local function define(def, where)
     for name, family in sorted_pairs(from.agreed or {}) do
       if not body.policy[name] then core.unknown("policy", word(name), core.keys(body.policy), where .. "agreed: ") end
       if type(family) ~= "string" and family ~= false then
-        core.raise_at(where, string.format("policy '%s' is agreed by a family, by \"world\", or false, not by %s", name,
-          show(family)))
+        core.raise_at(where, string.format("agreed: policy '%s' has the name of a family, \"world\" or false, not %s",
+          name, show(family)))
       end
       body.agreed[name], body.agreed_at[name] = family or nil, from.agreed_at and from.agreed_at[name] or where
     end
@@ -234,7 +242,8 @@ local function parts_of(owner)
   return part
 end
 
--- recipe{...} defines a recipe; recipe "name" returns a bundled recipe, or the recipe of a file beside this file.
+-- recipe{...} defines a recipe; recipe "name" returns a bundled recipe, or the recipe of a file, whose path is relative
+-- to this file.
 function recipe(what)
   local where = core.place() or ""
   if type(what) == "table" then return define(what, where) end
@@ -245,8 +254,8 @@ function recipe(what)
   if loaded[key] then return loaded[key] end
   if loading[key] then core.raise_at(where, "recipe '" .. what .. "' is based on itself") end
   loading[key], running[#running + 1] = true, { path = path, text = text, called = names }
-  local part = text == 0 and parts_of(path) or nil -- only bundled recipes: their texts have no hash
-  -- go on after an error to reset `loading` and `running`, because the calling recipe may catch the error
+  local part = text == 0 and parts_of(path) or nil -- only for a bundled recipe, whose text has no hash
+  -- after an error reset `loading` and `running`, too, because the calling recipe may catch the error
   local ok, value = xpcall(chunk, core.message, arithmetic, part)
   loading[key], running[#running] = nil, nil
   if not ok then error(value, 0) end
@@ -268,13 +277,14 @@ M.recipe = shared.vocabulary("word of recipe", function() return { import = impo
 
 -- For C -----------------------------------------------------------------------
 
--- Load the runtime's recipe. Clear `loading` and `running` first: a load that hits a limit leaves them set.
+-- Load the recipe that the host names. Clear `loading` and `running` first: a load that hits a limit leaves them set.
 function M.load(name)
   loading, running, by_host = {}, {}, true
   return recipe(name)
 end
 
--- Refuse a policy if the family over which it is agreed is not in the topology, or has a rank in two groups.
+-- Refuse a policy if the family over which it is agreed is not in the topology or has a rank in two groups, and a
+-- bundled policy if a family in its settings is not in the topology.
 local function check_policies(body, t)
   local families, known = {}, {}
   for name, family in pairs(t) do families[name], known[#known + 1] = family, name end
@@ -293,10 +303,10 @@ local function check_policies(body, t)
 end
 
 -- Add the parameters of a file to `given`; parameters that are there already win. If the recipe has a field `rest`, the
--- parameter that the field names gets all names of the file that are not parameters. But refuse a typing error: a name
--- that is similar to that of a parameter, with a value that fits this parameter. Parameters of the step do not count,
--- because files of other systems do not have them. If `rest` names a parameter that is a plain table, accept all names,
--- because such a parameter is for files with many other names.
+-- parameter that the field names gets all names of the file that are not parameters. But refuse a likely typing error:
+-- a name of 8 bytes or more that is similar to that of a parameter, with a value that fits this parameter. Parameters
+-- of the step do not count, because files of other systems do not have them. If `rest` names a parameter of kind table,
+-- accept all names, because such a parameter is for files with many other names.
 local function add_file(body, given, file)
   local by_name, taken, names, rest = body.params.by_name, {}, {}, nil
   for name in pairs(given) do taken[by_name[name] or name] = true end
@@ -324,7 +334,8 @@ local function add_file(body, given, file)
   given[body.rest] = rest
 end
 
--- Move the options of families, whose names have a dot, from the given parameters to a table. Return it; nil if empty.
+-- Move the options of families, whose names have a dot, from the given parameters to a table, and return this table; or
+-- return nil if there are no options.
 local function options_in(given)
   local options
   for name, value in pairs(given) do
@@ -336,7 +347,8 @@ local function options_in(given)
   return options
 end
 
--- Build the topology of a recipe, and record the parameters in it. `file` has the values of a file of parameters.
+-- Build the topology of a recipe, and record the parameters in it. `file` has the values of a file of parameters, or is
+-- nil.
 function M.evaluate(self, world, given, file)
   local body = body_of(self)
   if file then add_file(body, given, file) end
@@ -363,15 +375,15 @@ function M.evaluate(self, world, given, file)
   return t
 end
 
--- M.ask returns a query's answer; M.group the family whose group a getter returns, or nil.
+-- M.ask returns a query's answer. M.group returns the name of the family whose group a getter returns, or nil.
 function M.ask(self, state, name, q) return answers().ask(body_of(self), state, name, q) end
 function M.group(self, state, name, q) return answers().group(body_of(self), state, name, q) end
 
--- Return the full name and the value of a setting that a host changes, for C to store in the state.
+-- Return the full name and the value of a setting that a host changes; C stores them in the state.
 function M.set(self, name, value) return parameters.value_for(body_of(self).settings, name, value) end
 
--- Prepare a policy, a function (state, q, p), for many calls. Return what C keeps: the function, p, the family over
--- which results are compared, and the line that defines the policy (for a bundled policy, the line that makes it).
+-- Prepare a policy, a function (state, q, p), for many calls. Return what C keeps: the function; p; the family over
+-- which results are compared, "world" or nil; and the line that defines the policy, or that makes a bundled policy.
 function M.policy(self, state, name)
   local body = body_of(self)
   local fn = body.policy[name]
@@ -405,8 +417,8 @@ local function step_of(body, p, own)
   return function(s) fn(s, p, base) end
 end
 
--- Return the step of a plan, and whether it is a bundled step whose calls are not known with these parameters. `own` is
--- a function to use as the step instead; the recipe's step is then its base.
+-- Return the step of a plan, or nil; and whether it is a bundled step whose calls are not known with these parameters.
+-- If `own` is given, this function is the step, and the recipe's step is its base.
 function M.step(self, plan, own)
   local body = body_of(self)
   local p = parameters.resolve_plan(body.params, plan)

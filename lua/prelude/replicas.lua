@@ -6,9 +6,10 @@
 
 local model = ...
 
--- Divide parameters, from the last to the first, into buckets of `limit` elements or a little more. If `to` is given,
--- for the distributed optimizer, parameters begin at multiples of 64, buckets end at multiples of `to`, and a shared
--- embedding has a bucket of its own: distributed/param_and_grad_buffer.py, _ParamAndGradBuffer.
+-- Divide parameters, from the last to the first, into buckets, each of which ends with the parameter that brings it to
+-- `limit` elements (nil: no limit). If `to` is given, for the distributed optimizer, parameters begin at multiples of
+-- 64, buckets end at multiples of `to`, and a shared embedding has a bucket of its own:
+-- distributed/param_and_grad_buffer.py, _ParamAndGradBuffer.
 local function cut(parameters, limit, to)
   local list, at, now = {}, 0, nil
   local function up(n, of) return (n + of - 1) // of * of end
@@ -37,7 +38,7 @@ end
 local function parameters_of(x, chunk)
   local v, h, tp, layer = x.v, x.v.hidden, x.tp, nil
   local dense, whole = {}, 0
-  local expert = x.apart and {} or dense -- with ep 1 they count as dense: "allreduce" in tensor_parallel/layers.py
+  local expert = x.apart and {} or dense -- with ep 1 experts count as dense ("allreduce" in tensor_parallel/layers.py)
   local ffn, moe_ffn, matrices, qkv = v.ffn, v.moe_ffn, v.gated and 2 or 1, v.queries + v.keys_values
   local function add(list, key, n)
     list[#list + 1] = { key = key, size = n, layer = layer }
@@ -131,17 +132,18 @@ local function parameters_of(x, chunk)
   return { dense = dense, expert = x.apart and expert or {} }, whole
 end
 
--- Return the rank's parameters, and functions that make its calls over replicas. x is a table of transformer.lua.
+-- Return the numbers of the rank's parameters (dense, expert, whole), and functions that make its calls over replicas.
+-- x is the table that transformer.lua passes.
 local function new_replicas(x)
   local s, v, group, size, travel, sharded = x.s, x.v, x.group, x.size, x.travel, x.sharded
   local several = sharded and x.instances > 1
   local roles = { dense = several and "shards" or "dp", expert = several and "expert_shards" or "expert_dp" }
   local out, chunk = { whole = 0, dense = 0, expert = 0 }, {}
 
-  -- Return the parameters and buckets of a chunk. A bucket counts in `left` the parameters that it waits for. Only in
-  -- the first chunk of the first stage have buckets a limit. All buckets of a later chunk of a stage are reduced
-  -- together (DDP's disable_bucketing). The gradients of the first layer in a bucket are ready last, so only such a
-  -- layer starts calls; `apart` has these layers.
+  -- Return the parameters and buckets of a chunk. A bucket counts in `left` the parameters that it waits for. Buckets
+  -- have a limit only in the first chunk of the first stage. All buckets of one kind in a later chunk of a stage are
+  -- reduced together (DDP's disable_bucketing). The gradients of the first layer in a bucket are ready last, so only
+  -- such a layer starts calls; `apart` has these layers.
   local function describe(c)
     local parameters, whole = parameters_of(x, c)
     local one = { parameters = parameters, buckets = {}, of = {}, apart = {}, whole = whole, dense = 0, expert = 0 }
@@ -175,7 +177,7 @@ local function new_replicas(x)
     return one
   end
   for c = 0, x.chunks - 1 do
-    local one = travel == s and chunk[x.like[c]] or describe(c) -- with overlap, each chunk has its own counts
+    local one = travel == s and chunk[x.like[c]] or describe(c) -- with overlap, each chunk has counts of its own
     chunk[c] = one
     for _, what in ipairs { "whole", "dense", "expert" } do out[what] = out[what] + one[what] end
   end
@@ -199,8 +201,8 @@ local function new_replicas(x)
     end
   end
 
-  -- Return a function to call before a module uses its parameters. It waits until their bucket is gathered, and starts
-  -- to gather the next bucket: distributed/distributed_data_parallel.py, _make_forward_pre_hook.
+  -- Return a function to call before a module uses its parameters. It waits until the bucket of these parameters is
+  -- gathered, and starts to gather the next bucket: distributed/distributed_data_parallel.py, _make_forward_pre_hook.
   function out.gathering(c)
     local function start(bucket)
       if bucket.started then return end
@@ -220,8 +222,8 @@ local function new_replicas(x)
       end
     end
   end
-  -- Return a function to call when the gradients of a module are ready. If they are the last of a bucket, it reduces
-  -- the bucket: _make_backward_post_hook.
+  -- Return a function to call when the gradients of a module are ready. If a bucket waits for no others, it reduces the
+  -- bucket: _make_backward_post_hook.
   function out.reducing(c)
     return function(key)
       for _, bucket in ipairs(chunk[c].of[key] or {}) do
@@ -234,7 +236,7 @@ local function new_replicas(x)
     end
   end
 
-  -- ZeRO 3: call body(shard) for a layer's parameters that are sharded over dp, then for those sharded over expert_dp.
+  -- ZeRO 3: call body(shard) for the parameters of layer i that are sharded over dp, then for those over expert_dp.
   function out.each_shard(c, i, body)
     for _, kind in ipairs { "dense", "expert" } do
       local n = 0

@@ -15,7 +15,7 @@ local function sorted_pairs(t)
   end
 end
 
--- Return whether the value is a list whose items all pass is_item. Without is_item, all items must be integers.
+-- Return whether the value is a list for whose items is_item(item) is true; without is_item, a list of integers.
 local function is_list(value, is_item)
   if type(value) ~= "table" then return false end
   local n, most = 0, 0

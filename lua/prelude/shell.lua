@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- The prompt of `moongrid shell`. Its lines of Lua can use the words of recipes, and the families and grids of the last
--- evaluation by their names. `last` is { topology, world, params } of this evaluation.
+-- The prompt of `moongrid shell`. Its lines of Lua can use the words of recipes; t, world and p of the last evaluation;
+-- and the names of its families and grids. `last` is { topology, world, params } of this evaluation.
 
 local core, shared, last = ...
 local words, scope, printed = core.words(), {}, nil
@@ -79,7 +79,7 @@ local own = {
 local function value_of(name)
   if scope[name] ~= nil then return scope[name] end
   if own[name] then return own[name]() end
-  if words[name] ~= nil then return words[name] end -- a word wins over a family of its name, t.NAME
+  if words[name] ~= nil then return words[name] end -- a word hides a family of the same name, which t.NAME still finds
   if type(name) == "string" and last.topology:has(name) then return last.topology[name] end
 end
 
@@ -117,7 +117,7 @@ end
 
 local function is_unfinished(why) return why:sub(-5) == "<eof>" end
 
--- Run lines of Lua. Return as text what they print and the values that they return; or nil if the lines are incomplete.
+-- Run lines of Lua. Return as text what they print and the values that they return, or nil if the lines are incomplete.
 local function run(text)
   local chunk = load("return " .. text, "=line", "t", env)
   local why
@@ -150,7 +150,7 @@ local function members(value)
   return type(value) == "table" and core.keys(value) or {}
 end
 
--- Return a list of the words that can complete the last word of a line.
+-- Return a list of the words that can complete the last word of a line, with the path before it: "t.tp" for "t.t".
 local function complete(line)
   local path, typed = string.match(line, "([%w_%.:]*)[%.:]([%w_]*)$")
   local head = path and string.match(line, "([%w_%.:]*[%.:])[%w_]*$") or ""

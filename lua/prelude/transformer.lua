@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
 -- steps.transformer makes the calls of one training step of Megatron-core. They equal the calls in tests/golden/steps,
--- which were recorded with 0.19.2; or with 0.16.1 for latent attention and multi-token prediction. The comments name
+-- which were recorded with 0.19.2, or with 0.16.1 for latent attention and multi-token prediction. The comments name
 -- the files of megatron/core that make the calls. Compute, memory, ZeRO 2 and 3 and attention over cp were not
 -- recorded; here they follow the papers that model.lua names, and
 --   [Z]  Rajbhandari et al. 2020, arXiv 1910.02054: what ZeRO shards, and its bytes (sections 5 and 7)
@@ -18,7 +18,7 @@ local usual = { tied = true, gated = false, norm = "layer", positions = "learned
                 moe_every = 1, load = 1, qk_pos_emb_head_dim = 64, recompute = "none", schedule = "1f1b",
                 grad_type = "fp32", mtp_num_layers = 0, transformer_impl = "transformer_engine" }
 
--- Apply arguments of Megatron-LM that mean the opposite of a parameter, or only a part of its values.
+-- Apply arguments of Megatron-LM that mean the opposite of a parameter, or set a part of it; and the default of `zero`.
 local function read_arguments(v, instances, refuse)
   v.zero = v.zero or instances > 1 and 1 or 0 -- only the distributed optimizer has instances
   if v.untie_embeddings_and_output_weights then v.tied = false end
@@ -43,15 +43,15 @@ end
 local function check(v, tp, pp, cp, ep, etp, refuse)
   model.check(v, tp, refuse, true)
   if v.latent and v.kv_heads and v.kv_heads ~= v.heads then
-    refuse("kv_heads %d with kv_lora_rank: latent attention has no groups of queries; leave one of them out",
-      v.kv_heads)
+    refuse("kv_heads %d with kv_lora_rank: latent attention has no groups of queries; leave out kv_heads or "
+      .. "kv_lora_rank", v.kv_heads)
   end
   for _, down in ipairs(v.latent and v.latent.is_cut and v.latent.downs or {}) do
     multiple(refuse, down.rank, down.kept, tp, "tp", down.width - down.kept)
   end
   if v.mtp_num_layers > 0 and v.positions == "learned" then
-    refuse("positions learned with mtp_num_layers %d: the layers that predict more tokens have none; positions=rope "
-      .. "would do", v.mtp_num_layers)
+    refuse("positions learned with mtp_num_layers %d: the layers that predict more tokens have no learned ones; "
+      .. "positions=rope would do", v.mtp_num_layers)
   end
   if v.mtp_num_layers > 0 and v.tied and pp > 1 and v.overlap.gradients then
     refuse("tied with mtp_num_layers %d, pp %d and overlap of gradients: the last stage has a head beside its "
@@ -79,7 +79,7 @@ local function check(v, tp, pp, cp, ep, etp, refuse)
     multiple(refuse, "moe_ffn", v.moe_ffn, etp, "etp")
     if v.shared_ffn then multiple(refuse, "shared_ffn", v.shared_ffn, tp, "tp") end
     if v.bias and (etp > 1 or v.shared_ffn) then
-      refuse("bias with %s: experts have biases only if etp is 1, and shared ones have none; bias=false would do",
+      refuse("bias with %s: experts have biases only if etp is 1, shared experts never; bias=false would do",
         v.shared_ffn and "shared_ffn" or "experts and etp " .. etp)
     end
     if tp > 1 and not v.sequence_parallel then
@@ -87,26 +87,26 @@ local function check(v, tp, pp, cp, ep, etp, refuse)
     end
   else
     for _, name in ipairs { "topk", "moe_ffn", "shared_ffn", "dense_layers" } do
-      if v[name] then refuse("%s %d without experts; give experts, or leave it out", name, v[name]) end
+      if v[name] then refuse("%s %d needs experts; give experts, or leave out %s", name, v[name], name) end
     end
   end
 end
 
--- Return the number of layers of each virtual stage; its index is chunk x pp + stage:
--- transformer/transformer_block.py, get_num_layers_to_build; pipeline_parallel_layer_layout.py for a list.
+-- Return a table with the number of layers of each chunk of each stage, at the index chunk x pp + stage. Sources:
+-- transformer/transformer_block.py, get_num_layers_to_build; for stage_layers, pipeline_parallel_layer_layout.py.
 local function split_layers(v, pp, chunks, refuse)
   local of, virtual = {}, pp * chunks
   local first, last, list, counted = v.first_stage_layers, v.last_stage_layers, v.stage_layers, 0
   if v.embedding_in_split then counted = counted + 1 end
   if v.loss_in_split then counted = counted + 1 end
   if list and (first or last or counted > 0) or (first or last) and counted > 0 then
-    refuse("stage_layers, first_stage_layers or last_stage_layers, and embedding_in_split or loss_in_split exclude "
-      .. "each other")
+    refuse("give only stage_layers, or only first_stage_layers and last_stage_layers, or only embedding_in_split and "
+      .. "loss_in_split")
   end
   if list then
     local sum = 0
     for i, n in ipairs(list) do
-      if n < 0 then refuse("stage_layers has %d layers; 0 or more would do", n) end
+      if n < 0 then refuse("stage_layers has %d layers for a stage; 0 is the least", n) end
       of[i - 1], sum = n, sum + n
     end
     if #list ~= virtual then
@@ -114,7 +114,7 @@ local function split_layers(v, pp, chunks, refuse)
         chunks > 1 and ", pp x interleave" or "")
     end
     v.layers = v.layers or sum
-    if sum ~= v.layers then refuse("stage_layers are %d layers in all, and the model has %d", sum, v.layers) end
+    if sum ~= v.layers then refuse("stage_layers has %d layers in all, and the model has %d", sum, v.layers) end
     return of
   end
   v.layers = v.layers or (32 + virtual - 1) // virtual * virtual - counted
@@ -133,7 +133,7 @@ local function split_layers(v, pp, chunks, refuse)
     refuse("first_stage_layers and last_stage_layers with interleave %d need a stage between these two; pp=3 would do",
       chunks)
   end
-  local each = stages * chunks -- the layers of the other stages are a multiple of this; 0: no other stage
+  local each = stages * chunks -- the layers of the other stages are a multiple of this; 0 if there are no others
   local rest = v.layers - ends
   if stages == 0 and rest ~= 0 or stages > 0 and (rest < each or rest % each ~= 0) then
     local below = ends + rest // math.max(each, 1) * each
@@ -148,14 +148,14 @@ local function split_layers(v, pp, chunks, refuse)
   return of
 end
 
--- Add values that follow from the parameters of the model.
+-- Add to v the values that follow from the parameters of the model.
 local function complete(v, tp, etp)
   if v.experts then
     v.topk, v.moe_ffn = v.topk or math.min(2, v.experts), v.moe_ffn or v.ffn
     if v.sequence_parallel == nil then v.sequence_parallel = tp > 1 end
   end
   if v.bias == nil then v.bias = not (v.experts and (etp > 1 or v.shared_ffn)) end
-  function v.has_experts(i) -- layers of multi-token prediction are as the model's last layer
+  function v.has_experts(i) -- a layer of multi-token prediction has experts if the model's last layer has
     i = math.min(i, v.layers - 1)
     return v.experts and i >= (v.dense_layers or 0) and i % v.moe_every == 0
   end
@@ -164,8 +164,8 @@ local function complete(v, tp, etp)
   local content, value, rotated = v.qk_head_dim or v.head, v.v_head_dim or v.head, v.qk_pos_emb_head_dim
   local query = content + rotated
   if v.qk_norm == nil then v.qk_norm = true end
-  -- `downs` are the matrices that make the input narrow, `ups` those that make it wide again. With Transformer Engine
-  -- each rank of tp has whole matrices `downs` (TELinear, "duplicated"), and the norm is a part of `ups`.
+  -- `downs` are the matrices that make the input narrow, `ups` the matrices that make it wide again. With Transformer
+  -- Engine the `downs` are whole on each rank of tp (TELinear, "duplicated"), and the norm is a part of `ups`.
   local downs, ups = {}, {}
   v.latent = { downs = downs, ups = ups, query = query, value = value, is_cut = v.transformer_impl == "local" }
   v.keys_values = heads * (query + value)
@@ -182,7 +182,7 @@ local function complete(v, tp, etp)
   pair("kv", latent, rotated, heads * (content + value))
 end
 
--- Return the flops of layer i in the forward pass. Of the experts, count only those that a token uses.
+-- Return the flops of layer i in the forward pass. Of its experts, only those that a token uses count.
 local function flops_of(v, cost, i)
   local width = v.has_experts(i) and v.moe_ffn * v.topk + (v.shared_ffn or 0) or v.ffn
   return cost.layer(v.gated and 3 or 2, width) + (i >= v.layers and cost.joined or 0)
@@ -222,7 +222,7 @@ function M.step(s, p, families, defaults, own, where)
   local etp = model.has(s, families.expert_tp) and size "expert_tp" or tp
   local vpp = p.virtual_pipeline_model_parallel_size
   if vpp and v.interleave and vpp ~= v.interleave then
-    refuse("interleave %d is not vpp, %d; leave one of them out", v.interleave, vpp)
+    refuse("interleave %d is not vpp, %d; leave out interleave or vpp", v.interleave, vpp)
   end
   local chunks = v.interleave or vpp or 1
   if chunks > 1 and (pp == 1 or v.schedule ~= "1f1b") then
@@ -315,8 +315,9 @@ function M.step(s, p, families, defaults, own, where)
     column_back(first)
   end
 
-  -- Latent attention: transformer/multi_latent_attention.py, get_query_key_value_tensors. If each rank makes all
-  -- columns of the latent vectors, ranks of tp gather only the rotary part of the keys, otherwise the columns.
+  -- Latent attention: transformer/multi_latent_attention.py, get_query_key_value_tensors. If the `downs` are cut by tp,
+  -- ranks of tp gather all columns of the latent vectors; otherwise each rank makes all columns, and with sequence
+  -- parallelism they gather only the rotary part of the keys.
   local latent, wide = v.latent, b * q * w
   local function narrow(i)
     for _, down in ipairs(latent.downs) do
@@ -370,17 +371,17 @@ function M.step(s, p, families, defaults, own, where)
     ready(i .. "norm")
   end
 
-  -- Experts: transformer/moe/token_dispatcher.py, MoEAlltoAllTokenDispatcher and MoEAllGatherTokenDispatcher; the
-  -- router's counts: router.py. With dropless experts `load` sets the bytes after the first exchange.
+  -- Experts: transformer/moe/token_dispatcher.py, MoEAlltoAllTokenDispatcher and MoEAllGatherTokenDispatcher. The
+  -- router's counts: router.py. With dropless experts `load` scales the bytes after the first exchange.
   local tokens, over_ep, over_etp, over_both = b * q // cut, group "ep", group "expert_tp", group "tp_ep"
   local routed = v.experts and tokens * v.topk
-  -- round up, because all experts have one capacity: transformer/moe/moe_utils.py, get_capacity
+  -- round up, because all experts have the same capacity: transformer/moe/moe_utils.py, get_capacity
   if routed and not v.dropless then routed = (routed + v.experts - 1) // v.experts * v.experts end
   local loaded = routed and (v.dropless and math.floor(routed * v.load) or routed)
   local all = size "tp_ep"
   local function experts(i, again)
     use(i .. "router")
-    if v.aux_loss and (again or v.recompute ~= "full") then -- full recompute: only when run again
+    if v.aux_loss and (again or v.recompute ~= "full") then -- with full recompute, only in the second run
       call(group "tp_cp", "all_reduce", 8 * v.experts)
     end
     if v.dispatcher == "alltoall" then
@@ -659,7 +660,7 @@ function M.step(s, p, families, defaults, own, where)
 
   -- With fp16, first check that the gradients are finite: optimizer/optimizer.py. Compute their norm:
   -- optimizer/clip_grads.py. Then the distributed optimizer gathers the new weights: distrib_optimizer.py. With ep
-  -- above 1 there are two optimizers, which gather one after the other.
+  -- above 1 there are two optimizers, and each of them gathers all buckets.
   local function sum_norm()
     if sharded then return call(group "optimizer", "all_reduce", 4) end
     call(group "model", "all_reduce", 4)

@@ -268,7 +268,7 @@ static void test_errors(void **state) {
     { "writes", ".lua:29: this table is read-only", MGRID_REFUSED },
     { "assigns", ".lua:30: a State cannot be changed", MGRID_REFUSED },
     { "split",
-      ".lua:32: policies.layers: argument 'layers' is missing, an integer of 0 to 2147483647; "
+      ".lua:32: policies.layers: argument 'layers', an integer of 0 to 2147483647, is missing; "
       "given: none",
       MGRID_REFUSED },
     { "nan",
@@ -332,13 +332,13 @@ static void test_definitions(void **state) {
   fixture *f = *state;
   static const struct {
     const char *fields, *text;
-  } bad[] = { { "policy = { rate = 3 }", "policy 'rate' is not a function by name" },
-              { "policy = { function() end }", "policy '1' is not a function by name" },
+  } bad[] = { { "policy = { rate = 3 }", "policy 'rate' is not a name with a function" },
+              { "policy = { function() end }", "policy '1' is not a name with a function" },
               { "policy = 'rate'", "field 'policy' of a recipe is a table, not a string" },
               { "policy = { rate = function() end }, agreed = { rat = 'world' }",
                 ":1: agreed: unknown policy 'rat'; nearest is 'rate'" },
               { "policy = { rate = function() end }, agreed = { rate = true }",
-                "policy 'rate' is agreed by a family, by \"world\", or false, not by true" },
+                "agreed: policy 'rate' has the name of a family, \"world\" or false, not true" },
               { "polcy = {}", "unknown field of a recipe 'polcy'; nearest is 'policy'" } };
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     char text[512];

@@ -133,7 +133,7 @@ static void test_arguments(void **unused) {
   mgrid_machine_free(m);
   assert_null(mgrid_machine_read("n0 slot=4", 9, NULL, NULL, &err));
   assert_string_equal(err.message, "machine:1: in a list of hosts 'slots=8' or nothing is expected "
-                                   "behind host 'n0', not 'slot=4'");
+                                   "after host 'n0', not 'slot=4'");
   assert_int_equal(err.status, MGRID_BAD_VALUE);
 }
 

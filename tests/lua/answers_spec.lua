@@ -98,7 +98,7 @@ describe("moongrid explain, where some groups are shared", function()
       .. "them ties shares 1 of them cost",
     again = "communicator those of stage, which is made before, has the same groups among its own, and the same options timed "
       .. "has the same groups and communicators of its own: its options differ cost",
-    ties = "communicator 2 of its own; 1 group is that of tp, 1 that of stage, made before; 1 group was there before cost",
+    ties = "communicator 2 of its own; 1 group is that of tp, 1 that of stage, made before; 1 group repeats an earlier one cost",
     timed = "communicator 2 of its own cost",
   } do
     it(family, function()

@@ -49,7 +49,7 @@ describe("queries", function()
     local s = r:plan(8, { tp = 2 }):dry(1)
     assert.are.equal("mine", r:ask(s, "tensor_model_parallel_rank", {}))
     assert.are.equal(2, r:ask(s, "tensor_model_parallel_world_size", {}))
-    for made, message in pairs { ["nil"] = "queries returned nil; a table by name would do",
+    for made, message in pairs { ["nil"] = "queries returned nil; return a table, { NAME = ... }",
                                  ["{ x = 5 }"] = "query 'x' is not a function" } do
       r = recipe(("return recipe { base = 'picotron', queries = function() return %s end }"):format(made))
       s = r:plan(8, {}):dry(0)
@@ -210,9 +210,9 @@ describe("getters", function()
 
   refuses {
     { "a getter that is none", "return recipe { base = 'picotron', getters = { x = 5 } }",
-      "r.lua:1: getter 'x' is 5; a family would do, or a function that returns one" },
+      "r.lua:1: getter 'x' is 5; write the name of a family, or a function that returns one" },
     { "a family without words", "return recipe { base = 'picotron', families = { x = true } }",
-      "r.lua:1: families: 'x' has true; a text that says when it exists would do" },
+      "r.lua:1: families: 'x' has true; write a text that says when the family exists" },
   }
 end)
 
@@ -347,8 +347,8 @@ return recipe { base = "picotron",
     { "an alias of two", "return recipe { base = 'picotron', settings = {\na = param.size(1, '', 'x'),\n"
       .. "b = param.size(1, '', 'x') } }", "r.lua:3: settings 'a' and 'b' both answer to 'x'" },
     { "a default that is not a value", "return recipe { base = 'picotron', settings = { a = topology } }",
-      "r.lua:1: the default of setting 'a' is a function; a number, a string, a boolean, a list of integers or "
-      .. "param.KIND(...) would do; param.any takes every plain value" },
+      "r.lua:1: the default of setting 'a' is a function; write a number, a string, a boolean, a list of integers or "
+      .. "param.KIND(...); param.any takes every plain value" },
     { "settings without names", "return recipe { base = 'picotron', settings = { 5 } }",
       "r.lua:1: settings are by name; a key is a number" },
     { "settings that are not a table", "return recipe { base = 'picotron', settings = 5 }",

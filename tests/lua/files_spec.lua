@@ -65,7 +65,7 @@ describe("a parameter from a file", function()
       return recipe("./inner.lua").build(world, { f = p.path }) end }]]
     local ok, said = pcall(outer.plan, outer, 2, { path = recipes.folder .. "/a.yaml" })
     assert.is_false(ok)
-    assert.is_truthy(said:find("inner.lua:2: parameter 'f' is a table by name, or the path of a JSON or YAML file with one, not '", 1, true), said)
+    assert.is_truthy(said:find("inner.lua:2: parameter 'f' is a table with names as keys, or the path of a JSON or YAML file with such a table, not '", 1, true), said)
   end)
 
   local deep = ("["):rep(40) .. ("]"):rep(40)

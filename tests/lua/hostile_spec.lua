@@ -41,8 +41,8 @@ describe("a recipe means the same:", function()
   end)
 
   local with_q = " return recipe { params = { x = q }, build = type }"
-  local changed = "parameter 'x' is no longer what param.KIND(...) made: a kind, its doc and other names, which are text, "
-    .. "and a default of that kind"
+  local changed = "parameter 'x' was changed after param.KIND(...) made it: its doc and other names are text, "
+    .. "and its default has its kind"
   ends {
     ["%p after a zero byte"] = { "local _ = string.format('\\0%p', 'x')",
       "string.format: %p prints an address, which differs between ranks", 1 },

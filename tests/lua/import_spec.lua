@@ -67,15 +67,15 @@ describe("recipe.import", function()
       .. "'return { name = function, ... }'" },
     ["a recipe"] = { "return recipe { build = function(w) return topology(w) end }", using(nil, "5"), nil },
     ["a table with more than functions"] = { "return { n = 5 }", using(nil, "5"),
-      "r.lua:1: h.lua returned a table where 'n' is not a function by name" },
-    ["a list"] = { "return { function() end }", using(nil, "5"), "r.lua:1: h.lua returned a table where '1' is not a function by name" },
+      "r.lua:1: h.lua returned a table where 'n' is not a name with a function" },
+    ["a list"] = { "return { function() end }", using(nil, "5"), "r.lua:1: h.lua returned a table where '1' is not a name with a function" },
     ["a file that imports itself"] = { "return recipe.import './h.lua'", using(nil, "5"), "h.lua:1: './h.lua' imports itself" },
     ["an error in it"] = { "local x = undefinde return {}", using(nil, "5"), "h.lua:1: undefined global 'undefinde': neither a word of recipes nor a function that this program has registered; "
       .. "a dim is written g \"undefinde\", a family t.undefinde, a parameter p.undefinde, a text \"undefinde\"" },
     ["a mistake in its text"] = { "return {", using(nil, "5"), "h.lua:1: unexpected symbol near <eof>; write } to close the { of line 1" },
     ["what recipes may not do"] = { "return { now = os.time }", using(nil, "5"), "h.lua:1: undefined global 'os': a recipe sees no clock, environment or files; whoever plans gives it parameters" },
     ["an import inside of build"] = { one, "return recipe { build = function(w)\n return recipe.import './h.lua' end }",
-      "r.lua:2: recipe.import stands at the top of a file, outside of build" },
+      "r.lua:2: call recipe.import at the top of a file, outside of build" },
   } do
     it("refuses " .. what, function()
       write("h.lua", case[1])

@@ -233,8 +233,8 @@ describe("options from outside of the recipe", function()
     ["tp.timeout"] = "option 'timeout' is a number of seconds above 0, not 0",
     ["tp.backend"] = "option 'backend' is \"" .. table.concat(support.makers, '" or "') .. "\" or \"none\"",
     ["tp.nccl"] = "option 'nccl' is a number, not a table of fields",
-    ["tp.x.y"] = "FAMILY.OPTION would do, as tp.max_ctas or *.timeout",
-    [".lazy"] = "FAMILY.OPTION would do, as tp.max_ctas or *.timeout",
+    ["tp.x.y"] = "write FAMILY.OPTION, as tp.max_ctas or *.timeout",
+    [".lazy"] = "write FAMILY.OPTION, as tp.max_ctas or *.timeout",
   } do
     it("refuse " .. given .. " = 0", function()
       local ok, said = pcall(function() mg.load("picotron"):plan(8, { [given] = 0 }) end)

@@ -42,6 +42,16 @@ describe("moongrid.pictures", function()
     os.remove(path)
   end)
 
+  it("finds the column of wrong Lua in a long line for the playground", function()
+    package.path = "lua/?.lua;" .. package.path
+    local answer = require "pictures.playground"
+    for _, before in ipairs { "", ("local %s = 1 "):format(("a"):rep(30)), ("local %s = 1 "):format(("a"):rep(80)) } do
+      local code = before .. "t.x = = 1"
+      local told = answer { name = "x.lua", world = 2, text = "return recipe { build = function(w)\n    " .. code .. " end }" }
+      assert.equal(#code - 3, tonumber(told:match '"column":(%d+)'), told)
+    end
+  end)
+
   it("raises what a sink raises, and a family that is not there", function()
     local done, message = pcall(mg.pictures.svg, plan, { all = true }, function() error("full", 0) end)
     assert.same({ false, "full" }, { done, message })

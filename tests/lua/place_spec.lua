@@ -276,7 +276,7 @@ return recipe {
       ["param.choice({ 1, 2, 1 })"] = "param.choice takes a list of integers, or of texts without commas, each once: "
         .. "param.choice({ 1, 2, 4 }, doc)",
       ["param.order({ 'a-b', 'b--a' })"] = "param.order takes an order of names, as \"tp-dp-pp\", or a list of them",
-      ["param.order('a-a')"] = "the default of a parameter of kind order is an order of names with '-' between, each once, as tp-dp-pp",
+      ["param.order('a-a')"] = "the default of an order parameter is an order of names with '-' between, each once, as tp-dp-pp",
     } do
       own = file("return recipe { params = { a = " .. text .. " }, build = function(world) return topology(world) end }")
       refuses("plan " .. own .. " --world 4", 1, own .. ":1: " .. message)

@@ -451,7 +451,7 @@ describe("families of every form", function()
     joined = "rule zip[(2:1) x (4:2) | (2:4) x (4:1) + 8] group i of each of 2 rules, joined to one made by",
     asked = "options backend=none communicator none: the recipe asks for none ",
     first = "communicator those of ring, which is made before, has the same groups among its own, and the same options cost "
-      .. "nothing more; separate communicators would be ",
+      .. "nothing more; separate communicators would take ",
     star = "communicator 4 of its own; 1 group is that of ring, made before cost",
   } do
     it("explain " .. family, function()

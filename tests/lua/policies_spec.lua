@@ -98,14 +98,14 @@ describe("policies.layers", function()
 
   refused {
     { "policies.layers { first = 4, last = 6 }", { layers = 8, stages = 4 },
-      "policies.layers: 8 layers on 4 stages, of which the first has 4 and the last 6" },
+      "policies.layers: 8 layers do not fit 4 stages, of which the first has 4 and the last 6" },
     { "policies.layers { first = 4, last = 3 }", { layers = 8, stages = 2 },
-      "policies.layers: 8 layers on 2 stages, of which the first has 4 and the last 3" },
+      "policies.layers: 8 layers do not fit 2 stages, of which the first has 4 and the last 3" },
     { "policies.layers { first = 4 }", { layers = 8, stages = 1 },
-      "policies.layers: 8 layers on 1 stages, of which the first has 4 and the last any" },
+      "policies.layers: 8 layers do not fit 1 stages, of which the first has 4 and the last any" },
     { "policies.layers { first = 4, last = 4 }", { layers = 8, stages = 1 },
       "policies.layers: one stage is both the first and the last" },
-    { "policies.layers()", { layers = 8 }, "policies.layers: argument 'stages' is missing, an integer of 1 to 2147483647; given: layers" },
+    { "policies.layers()", { layers = 8 }, "policies.layers: argument 'stages', an integer of 1 to 2147483647, is missing; given: layers" },
     { "policies.layers()", { layers = 8, stages = "4" }, "policies.layers: argument 'stages' is an integer of 1 to 2147483647, not '4'" },
     { "policies.layers()", { layers = 2.5, stages = 4 }, "policies.layers: argument 'layers' is an integer of 0 to 2147483647, not 2.5" },
     { "policies.layers { loss = -1 }", nil, "policies.layers: setting 'loss' is a number of 0 or more, not -1" },
@@ -185,9 +185,9 @@ describe("policies.schedule", function()
     { "policies.schedule { chunks = 2 }", { samples = 10, ranks = 4 },
       "policies.schedule: 10 samples do not divide into rounds of 4 microbatches; nearest: 8 or 12" },
     { "policies.schedule { order = '1f1b', chunks = 2 }", nil,
-      "policies.schedule: the order '1f1b' with 2 chunks per rank; 'interleaved' alone has several" },
+      "policies.schedule: the order '1f1b' with 2 chunks per rank; only 'interleaved' has several" },
     { "policies.schedule { order = 'interleaved' }", nil,
-      "policies.schedule: the order 'interleaved' with 1 chunk per rank; 'interleaved' alone has several" },
+      "policies.schedule: the order 'interleaved' with 1 chunk per rank; only 'interleaved' has several" },
     { "policies.schedule { order = '1b1f' }", nil,
       "policies.schedule: setting 'order' is '1f1b', 'gpipe', 'interleaved', not '1b1f'" },
   }
@@ -208,7 +208,7 @@ describe("policies.bucket_bytes", function()
 
   refused {
     { "policies.bucket_bytes { least = 0 }", nil, "policies.bucket_bytes: setting 'least' is an integer of 1 to 2^53, not 0" },
-    { "policies.bucket_bytes()", {}, "policies.bucket_bytes: argument 'ranks' is missing, an integer of 1 to 2147483647; given: none" },
+    { "policies.bucket_bytes()", {}, "policies.bucket_bytes: argument 'ranks', an integer of 1 to 2147483647, is missing; given: none" },
   }
 end)
 
@@ -225,7 +225,7 @@ describe("policies.gradient_family", function()
       .. "in the setting 'expert': one of dp_cp, tp" },
     { "policies.gradient_family { dense = 'dp' }", nil,
       "policies.gradient_family: unknown family 'dp'; known: dp_cp, tp" },
-    { "policies.gradient_family()", {}, "policies.gradient_family: argument 'expert' is missing, true or false; given: none" },
+    { "policies.gradient_family()", {}, "policies.gradient_family: argument 'expert', true or false, is missing; given: none" },
   }
 end)
 
@@ -317,7 +317,7 @@ describe("policies.learning_rate", function()
     { "policies.learning_rate()", nil, "policies.learning_rate needs 'peak', a number of 0 or more" },
     { "policies.learning_rate { peak = '3e-3' }", nil, "policies.learning_rate: setting 'peak' is a number of 0 or more, not '3e-3'" },
     { "policies.learning_rate { peak = 1 / 0 }", nil, "policies.learning_rate: setting 'peak' is a number of 0 or more, not inf" },
-    { "policies.learning_rate { peak = 1, least = 2 }", nil, "policies.learning_rate: its least, 2, is above its peak, 1" },
+    { "policies.learning_rate { peak = 1, least = 2 }", nil, "policies.learning_rate: 'least', 2, is above 'peak', 1" },
     { "policies.learning_rate { peak = 1, decay = 2, shape = 'constant' }", nil,
       "policies.learning_rate: 'decay' says when 'cosine' and 'linear' begin to fall, not 'constant'" },
     { "policies.learning_rate { peak = 1 }", { step = -1, steps = 1 },
@@ -364,7 +364,7 @@ describe("policies.on_lost", function()
 
   refused {
     { "policies.on_lost()", { family = "zz", ranks = 2 }, "policies.on_lost: unknown family 'zz'; known: dp_cp, tp" },
-    { "policies.on_lost()", { family = "tp", ranks = 2, lost = 3 }, "policies.on_lost: 3 ranks of 2 are lost" },
+    { "policies.on_lost()", { family = "tp", ranks = 2, lost = 3 }, "policies.on_lost: 3 lost ranks are more than the 2 ranks there are" },
     { "policies.on_lost { keep = { 'dq_cp' } }", nil,
       "policies.on_lost: unknown family 'dq_cp'; nearest is 'dp_cp' (dp_cp, tp)" },
     { "policies.on_lost { shrink = 'dp_cp' }", nil, "policies.on_lost: setting 'shrink' is a list of names of families, not 'dp_cp'" },

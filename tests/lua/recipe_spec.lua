@@ -191,9 +191,9 @@ describe("parameters", function()
   bad("a table by name as list", "a = param.list {}", { a = { x = 1 } },
     "r.lua:2: parameter 'a' is a list of integers (0,-1), not a table")
   bad("a list as table", "a = param.table {}", { a = { 1 } },
-    "r.lua:2: parameter 'a' is a table by name (JSON on a command line), not {1}")
+    "r.lua:2: parameter 'a' is a table with names as keys (JSON on a command line), not {1}")
   bad("text that is not JSON as table", "a = param.table {}", { a = "{x}" },
-    "r.lua:2: parameter 'a' is a table by name (JSON on a command line), not '{x}'")
+    "r.lua:2: parameter 'a' is a table with names as keys (JSON on a command line), not '{x}'")
   bad("a plain default's kind", "a = 'x'", { a = 5 }, "r.lua:3: parameter 'a' is text, not 5")
   bad("an unknown one", "ab = param.size(1, '', 'cd')", { ac = 1 },
     "r.lua:3: unknown parameter 'ac'; nearest is 'ab' (ab, cd)")
@@ -219,8 +219,8 @@ describe("parameters", function()
     { "a default of another kind", echo "a = param.size(0)",
       "r.lua:2: the default of a size parameter is a size (an integer of 1 or more)" },
     { "a default that is not a value", echo "a = topology",
-      "r.lua:3: the default of parameter 'a' is a function; a number, a string, a boolean, a list of integers or "
-      .. "param.KIND(...) would do; param.any takes every plain value" },
+      "r.lua:3: the default of parameter 'a' is a function; write a number, a string, a boolean, a list of integers or "
+      .. "param.KIND(...); param.any takes every plain value" },
     { "parameters without names", echo "5", "r.lua:3: params are by name; a key is a number" },
     { "a typo in build", "return recipe { params = { tp = 1, pp = 1 }, build = function(world, p)\n"
       .. "return topology(world, p.tpp) end }", "r.lua:2: unknown parameter 'tpp'; nearest is 'tp' (pp, tp)" },
@@ -402,7 +402,7 @@ end }
     end
     assert.equal("r.lua:1: the default of parameter 'tp', a size of the base, is a size (an integer of 1 or more); "
       .. "param.text(...) declares another kind", refused "tp = 'x'")
-    assert.equal("r.lua:1: parameters 'tensor_model_parallel_size' and 'tp' are one of the base",
+    assert.equal("r.lua:1: parameters 'tensor_model_parallel_size' and 'tp' are names of one parameter of the base",
       refused "tp = 4, tensor_model_parallel_size = 2")
   end)
 
@@ -513,6 +513,6 @@ end }
     { "an unknown field of a recipe", "local base = recipe 'picotron'\nreturn base.biuld",
       "r.lua:2: unknown field of a recipe 'biuld'; nearest is 'build' (build, params, doc)" },
     { "a change of a recipe", "local base = recipe 'picotron'\nbase.build = nil",
-      "r.lua:2: a recipe cannot be changed; make one with base = it" },
+      "r.lua:2: a recipe cannot be changed; make another one with this one as its base" },
   }
 end)

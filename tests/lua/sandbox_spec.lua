@@ -73,8 +73,8 @@ hostile.deep_picks = { "return recipe { build = function(w) local x, f = grid(w,
   .. "f = function() return x:pick(f) end return x:pick(f) end }", 1 }
 hostile.deep_sorts = { "local function f(a, b) table.sort({ 2, 1 }, f) return a < b end table.sort({ 2, 1 }, f)", 1 }
 hostile.deep_value = { "local a = {} for _ = 1, 100 do a = { a } end\nreturn recipe { params = { a = a }, "
-  .. "build = function(w) return topology(w) end }", 1, "2: the default of parameter 'a' is a table; a number, a string, a "
-  .. "boolean, a list of integers or param.KIND(...) would do; param.any takes every plain value" }
+  .. "build = function(w) return topology(w) end }", 1, "2: the default of parameter 'a' is a table; write a number, a string, a "
+  .. "boolean, a list of integers or param.KIND(...); param.any takes every plain value" }
 
 -- strings ----------------------------------------------------------------------------------
 local rep = "1: string.rep makes strings of at most 65536 bytes"

@@ -40,15 +40,15 @@ local refused = {
   { "megatron", "hidden=100 heads=7", "heads 7 does not divide hidden, 100; nearest: 5 or 10", "L 1332" },
   { "megatron", "tp=8 ffn=1004", "ffn 1004 is not a multiple of tp, 8; nearest: 1000 or 1008", "M tensor_parallel/layers.py:965" },
   { "megatron", "tp=8 vocab=1001", "vocab 1001 is not a multiple of tp, 8; nearest: 1000 or 1008", "M tensor_parallel/layers.py:264" },
-  { "megatron", "kv_lora_rank=64 kv_heads=8", "kv_heads 8 with kv_lora_rank: latent attention has no groups of queries; leave one of them out",
+  { "megatron", "kv_lora_rank=64 kv_heads=8", "kv_heads 8 with kv_lora_rank: latent attention has no groups of queries; leave out kv_heads or kv_lora_rank",
     "L 1974" },
   { "megatron", "tp=8 kv_lora_rank=64 q_lora_rank=100 transformer_impl=local", "q_lora_rank 100 is not a multiple of tp, 8; nearest: 96 or 104",
     "M tensor_parallel/layers.py:965" },
   { "megatron", "tp=8 kv_lora_rank=64 qk_pos_emb_head_dim=36 transformer_impl=local",
     "kv_lora_rank 64 + 36 is not a multiple of tp, 8; nearest: 60 or 68", "M tensor_parallel/layers.py:965" },
   -- multi-token prediction
-  { "megatron", "mtp_num_layers=1", "positions learned with mtp_num_layers 1: the layers that predict more tokens have none; positions=rope "
-    .. "would do", "L validate_args, 'MTP is not supported with'" },
+  { "megatron", "mtp_num_layers=1", "positions learned with mtp_num_layers 1: the layers that predict more tokens have no learned ones; "
+    .. "positions=rope would do", "L validate_args, 'MTP is not supported with'" },
   { "megatron", "pp=2 mtp_num_layers=1 positions=rope overlap=gradients", "tied with mtp_num_layers 1, pp 2 and overlap of gradients: the last "
     .. "stage has a head beside its embedding, without gradients, for which the overlap waits; tied=false would do",
     "M distributed/param_and_grad_buffer.py, per_param_grad_ready_counts in reset()" },
@@ -71,10 +71,10 @@ local refused = {
     "M transformer/transformer_config.py:2076" },
   { "megatron", "pp=4 vpp=2 layers=13 loss_in_split=true", "layers 13 + 1 is not a multiple of pp x interleave, 8; nearest: 7 or 15",
     "M transformer/transformer_config.py:2098" },
-  { "megatron", "pp=4 first_stage_layers=3 embedding_in_split=true", "stage_layers, first_stage_layers or last_stage_layers, and "
-    .. "embedding_in_split or loss_in_split exclude each other", "M transformer/transformer_config.py:1923" },
-  { "megatron", "pp=4 stage_layers=1,2,2,1 last_stage_layers=1", "stage_layers, first_stage_layers or last_stage_layers, and "
-    .. "embedding_in_split or loss_in_split exclude each other", "M transformer/transformer_config.py:1945" },
+  { "megatron", "pp=4 first_stage_layers=3 embedding_in_split=true", "give only stage_layers, or only first_stage_layers and "
+    .. "last_stage_layers, or only embedding_in_split and loss_in_split", "M transformer/transformer_config.py:1923" },
+  { "megatron", "pp=4 stage_layers=1,2,2,1 last_stage_layers=1", "give only stage_layers, or only first_stage_layers and "
+    .. "last_stage_layers, or only embedding_in_split and loss_in_split", "M transformer/transformer_config.py:1945" },
   { "megatron", "pp=4 vpp=2 first_stage_layers=3 layers=15", "first_stage_layers 3 is not a multiple of interleave, 2; nearest: 2 or 4",
     "M transformer/transformer_config.py:2000" },
   { "megatron", "pp=4 vpp=2 last_stage_layers=3 layers=15", "last_stage_layers 3 is not a multiple of interleave, 2; nearest: 2 or 4",
@@ -88,24 +88,24 @@ local refused = {
   { "megatron", "pp=4 vpp=2 first_stage_layers=2 last_stage_layers=2 layers=10", "layers 10 are not 4, those of the first and last stage, "
     .. "plus a multiple of 4, the other stages' chunks; nearest: 8 or 12", "M transformer/transformer_config.py:2051" },
   { "megatron", "pp=4 stage_layers=1,2,3", "stage_layers has 3 numbers, and there are 4 stages", "M transformer/pipeline_parallel_layer_layout.py:40" },
-  { "megatron", "pp=4 stage_layers=1,2,3,1 layers=8", "stage_layers are 7 layers in all, and the model has 8",
+  { "megatron", "pp=4 stage_layers=1,2,3,1 layers=8", "stage_layers has 7 layers in all, and the model has 8",
     "M transformer/pipeline_parallel_layer_layout.py:106" },
   { "megatron", "pp=4 overlap_p2p=true", "overlap_p2p needs interleave of 2 or more, as in schedules.py", "M pipeline_parallel/schedules.py:2154" },
   { "megatron", "interleave=2", "interleave 2 needs pp of 2 or more and the schedule 1f1b", "L 1001" },
   -- experts
   { "megatron", "ep=2", "ep 2 needs experts; experts=2 would do", "M transformer/transformer_config.py:1468" },
-  { "megatron", "moe_ffn=128", "moe_ffn 128 without experts; give experts, or leave it out", "M transformer/transformer_config.py:1551" },
-  { "megatron", "topk=2", "topk 2 without experts; give experts, or leave it out", "no layer has a router" },
-  { "megatron", "shared_ffn=128", "shared_ffn 128 without experts; give experts, or leave it out", "no layer has a router" },
-  { "megatron", "dense_layers=2", "dense_layers 2 without experts; give experts, or leave it out", "no layer has a router" },
+  { "megatron", "moe_ffn=128", "moe_ffn 128 needs experts; give experts, or leave out moe_ffn", "M transformer/transformer_config.py:1551" },
+  { "megatron", "topk=2", "topk 2 needs experts; give experts, or leave out topk", "no layer has a router" },
+  { "megatron", "shared_ffn=128", "shared_ffn 128 needs experts; give experts, or leave out shared_ffn", "no layer has a router" },
+  { "megatron", "dense_layers=2", "dense_layers 2 needs experts; give experts, or leave out dense_layers", "no layer has a router" },
   { "megatron", "ep=4 experts=6", "experts 6 is not a multiple of ep, 4; nearest: 4 or 8", "M transformer/moe/moe_layer.py:185" },
   { "megatron", "topk=9 experts=8", "topk 9 is more than the 8 experts; nearest is 8", "M transformer/moe/moe_utils.py, torch.topk" },
   { "megatron", "tp=2 experts=4 moe_ffn=129", "moe_ffn 129 is not a multiple of etp, 2; nearest: 128 or 130", "M tensor_parallel/layers.py:965" },
   { "megatron", "tp=2 experts=4 shared_ffn=129", "shared_ffn 129 is not a multiple of tp, 2; nearest: 128 or 130",
     "M tensor_parallel/layers.py:965" },
-  { "megatron", "tp=2 experts=4 bias=true", "bias with experts and etp 2: experts have biases only if etp is 1, and shared ones have none; "
+  { "megatron", "tp=2 experts=4 bias=true", "bias with experts and etp 2: experts have biases only if etp is 1, shared experts never; "
     .. "bias=false would do", "M transformer/transformer_config.py:2279" },
-  { "megatron", "experts=4 shared_ffn=128 bias=true", "bias with shared_ffn: experts have biases only if etp is 1, and shared ones have none; "
+  { "megatron", "experts=4 shared_ffn=128 bias=true", "bias with shared_ffn: experts have biases only if etp is 1, shared experts never; "
     .. "bias=false would do", "M transformer/moe/shared_experts.py:124" },
   { "megatron", "tp=2 experts=4 sequence_parallel=false", "sequence_parallel is false with experts and tp 2; true would do",
     "M transformer/moe/moe_layer.py:629" },
@@ -125,7 +125,7 @@ local refused = {
   { "picotron", "tp=8 ffn=1004", "ffn 1004 is not a multiple of tp, 8; nearest: 1000 or 1008", "P tensor_parallel/tensor_parallel.py:81" },
   { "picotron", "tp=8 vocab=1001", "vocab 1001 is not a multiple of tp, 8; nearest: 1000 or 1008", "P tensor_parallel/tensor_parallel.py:226" },
   { "picotron", "cp=8 seq=1001", "seq 1001 is not a multiple of cp, 8; nearest: 1000 or 1008", "P train.py:85" },
-  { "picotron", "pp=8 layers=6", "layers 6 are fewer than the stages but the last, 7; nearest is 7", "P checkpoint.py:58" },
+  { "picotron", "pp=8 layers=6", "layers 6 are fewer than the 7 stages before the last; nearest is 7", "P checkpoint.py:58" },
 
   { "torchtitan", "tp=8 heads=12 hidden=768", "heads 12 is not a multiple of tp, 8; nearest: 8 or 16", "T models/common/decoder.py:149" },
   { "torchtitan", "tp=8 heads=16 kv_heads=4", "kv_heads 4 is not a multiple of tp, 8; nearest: 8", "T models/common/decoder.py:154" },

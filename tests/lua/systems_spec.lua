@@ -111,8 +111,8 @@ local wrong = {
   text = { 5, "text, not 5" },
   list = { "x", "a list of integers (0,-1), not 'x'" },
   names = { { "a", "a" }, "a list of names, each once (tp-dp), not {a,a}" },
-  table = { "x", "a table by name (JSON on a command line), not 'x'" },
-  file = { 5, "a table by name, or the path of a JSON or YAML file with one, not 5" },
+  table = { "x", "a table with names as keys (JSON on a command line), not 'x'" },
+  file = { 5, "a table with names as keys, or the path of a JSON or YAML file with such a table, not 5" },
   index = { -1, "an index (an integer of 0 or more), not -1; nearest is 0" },
 }
 
