@@ -24,7 +24,7 @@
 **
 ** From a recipe, mgrid_open does all of this; mgrid_mpi_open also opens the backend.
 **
-** PAGES. This header includes the others, one for each stage; include none of them alone:
+** PAGES. A program includes this header, which includes one header for each stage:
 **   moongrid_families.h   grids and families
 **   moongrid_plan.h       topologies and plans
 **   moongrid_backend.h    backends, with moongrid_carrier.h for hosts without MPI
@@ -47,20 +47,21 @@
 **             the same in every process and on every machine
 **   state     a plan whose communicators exist, seen from this rank
 **   host      the program that embeds this library
-**   Ranks, positions, coordinates and indices count from 0 and are int64_t; -1 says "none".
+**   Ranks, positions, coordinates and numbers of groups count from 0 and are int64_t; -1 is "none".
 **   Worlds go up to 2^31 - 1 ranks; all arithmetic is 64-bit and an overflow is refused.
 **
 ** ERRORS
-**   On failure a constructor returns NULL, other functions a status that is not MGRID_OK; both fill
-**   *err (which may be NULL). Nothing is half made: the arguments are unchanged, output pointers
-**   are NULL, numbers 0 or -1, texts "". Only a topology changes: it is broken then
-**   (mgrid_topology_new). The caller owns the error and begins with MGRID_ERROR_INIT. The error
-**   keeps the first failure until mgrid_error_clear. So you may chain calls and check once, at the
-**   end. A call that gets NULL because an earlier call failed returns NULL, -1 or MGRID_USAGE, and
-**   leaves *err alone. A question to NULL answers NULL, -1, 0, false or "". Any other pointer may be
-**   NULL only where the call says so. Else the call returns MGRID_USAGE, and the message names the
-**   pointer. The library never prints, exits or aborts, except while it waits for a call of MPI that
-**   does not return (mgrid_on_deadline).
+**   On failure a constructor returns NULL, another function -1 or a status that is not MGRID_OK; all
+**   fill *err (which may be NULL). Nothing is half made: arguments that the call reads are unchanged;
+**   pointers that it sets are NULL, numbers 0 or -1, texts "", unless the call says otherwise; structs
+**   for results are as before. Only a topology changes: it is broken then (mgrid_topology_new). The
+**   caller owns the error and begins with MGRID_ERROR_INIT. The error keeps the first failure until
+**   mgrid_error_clear. So you may chain calls and check once, at the end. A call that gets NULL
+**   because an earlier call failed returns NULL, -1 or MGRID_USAGE, and leaves *err as it is. A
+**   question to NULL answers NULL, -1, 0, false or "". Any other pointer may be NULL only where the
+**   call says so; else the call fails with MGRID_USAGE, and the message names the pointer. The library
+**   never prints, exits or aborts, except while it waits for a call of MPI that does not return
+**   (mgrid_on_deadline).
 **
 ** OWNERSHIP
 **   An object of a constructor (_new, mgrid_grid_along, mgrid_family_..., mgrid_materialize, ...)
@@ -74,16 +75,17 @@
 **
 ** STRUCTS
 **   A struct that the host allocates, for arguments or results, begins with `size`, which its
-**   ..._INIT macro sets. In a struct for arguments, a field that is zero has its default, or counts
-**   as missing if it has none. So a host without macros clears the struct and sets `size`. A host
-**   built with an older header gets the fields that it knows. MGRID_BAD_STRUCT: `size` is not set,
-**   or the struct is of a later version, and a field that this library does not know is not zero. An
-**   mgrid_error is not checked in this way. mgrid_dim, mgrid_window and mgrid_mode never get new
-**   fields.
+**   ..._INIT macro sets. mgrid_dim, mgrid_window, mgrid_mode, and structs that say "never changes"
+**   have no `size`, and never get new fields. In a struct for arguments, a field that is zero has its
+**   default, or counts as missing if it has none. So a host without macros clears the struct and sets
+**   `size`. A host built with an older header gets the fields that it knows. MGRID_BAD_STRUCT: `size`
+**   is not set, or the struct is of a later version, and a field that this library does not know is
+**   not zero. An mgrid_error is not checked in this way.
 **
 ** THREADS
 **   There is no global mutable state.
-**   grid, family, plan    immutable: any number of threads at once, _ref and _free too
+**   grid, family, plan, tensor, machine
+**                         immutable: any number of threads at once, _ref and _free too
 **   topology              one thread at a time
 **   runtime               one thread at a time, together with its policies
 **   backend               one thread at a time, together with its states; a collective call blocks
@@ -91,18 +93,20 @@
 **   error                 belongs to the caller; use one in each thread
 **
 ** TIMEOUTS
-**   A field `timeout` is in seconds of the clock, with fractions. 0: the default, which the field names; INFINITY of
-**   math.h: no limit. Below 0, or not a number: MGRID_OUT_OF_RANGE. The limits of a recipe (mgrid_limits) are budgets,
-**   not timeouts.
+**   A field `timeout` is in seconds of the clock, with fractions. 0: the default, which the field
+**   names. INFINITY of math.h: no limit; the timeout of a family is at most 1e9 (mgrid_options). A
+**   timeout below 0, or not a number, is MGRID_OUT_OF_RANGE. The limits of a recipe (mgrid_limits)
+**   are budgets, not timeouts.
 **
-** LIMITS. More is refused; a recipe that spends its budget ends with MGRID_LIMIT.
+** LIMITS. More than this is refused; a recipe that spends its budget ends with MGRID_LIMIT.
 **   ranks of a world                                   2^31 - 1
 **   dims of a grid; modes of a family; tensor's axes   64; 30; 8
 **   families made of families: depth; parts of one     64; 4096
 **   rounds of a cover, and so groups of a rank in it   1024
 **   ranks that mgrid_plan_check checks without samples 2^20
-**   a name of a dim, grid, family, tensor or axis      31 bytes
-**   a file that is read; a text in a recipe            2^20 bytes
+**   a name of a dim, grid, family or axis; of a tensor 31; 255 bytes
+**   a recipe, a file of parameters, a text in a recipe 2^20 bytes
+**   a saved plan; a file that describes a machine      2^24; 2^30 bytes
 **   values in a table that is copied, or in JSON       2^18, 32 deep, 2^22 bytes of text
 **   values of a call's mgrid_arg                       2^18, tables 16 deep, 2^22 bytes of text
 **   names in all lists of mgrid_topology_concurrent    4096
@@ -146,8 +150,8 @@ MGRID_API const char *mgrid_version(void);
 
 /* ------------------------------------------------------------------ errors */
 
-/* The kinds of errors. Values and meanings never change. status / 100 is a wider kind of error, and
-** the exit code of the command; this will also hold for each status of a later version. */
+/* The kinds of errors. Values and meanings never change. status / 100 is the class of the error,
+** and the exit code of the command; this will also hold for each status of a later version. */
 typedef enum mgrid_status {
   MGRID_OK = 0,
 
@@ -170,7 +174,7 @@ typedef enum mgrid_status {
   /* a budget was spent: memory, instructions or time of a recipe, memory of a GPU */
   MGRID_LIMIT = 300,
   MGRID_NO_MEMORY = 301, /* the process has no memory left */
-  MGRID_OUTPUT = 302,    /* a sink stopped */
+  MGRID_OUTPUT = 302,    /* a sink stopped, or a file could not be written */
 
   MGRID_BACKEND = 400,     /* MPI or NCCL failed */
   MGRID_MISSING = 401,     /* a library, driver or GPU is missing */
@@ -178,8 +182,8 @@ typedef enum mgrid_status {
   MGRID_TIMED_OUT = 403,   /* a deadline passed; the message names who or what did not arrive */
   /* MPI reports that the process of a rank has failed (ULFM), or the rank is known to be lost */
   MGRID_LOST_RANK = 404,
-  MGRID_OTHER_RANK = 405, /* another rank failed first; it has the reason */
-  MGRID_UNPROVED = 406,   /* a communicator or a schedule is not what the plan says */
+  MGRID_OTHER_RANK = 405, /* another rank failed first; the error of that rank says why */
+  MGRID_UNPROVED = 406,   /* a proof found a communicator, schedule, move or step to be wrong */
   /* the calls of a proof ended but wrote nothing, because kernels do not run here; nothing is
   ** proved or refuted */
   MGRID_NO_KERNEL = 407,
@@ -195,17 +199,17 @@ enum { MGRID_MISSING_SHOWN = 8 };
 typedef struct mgrid_error {
   size_t size; /* sizeof(mgrid_error) */
   mgrid_status status;
-  int line;       /* of the recipe, or 0 */
-  char file[200]; /* of the recipe, or "" */
-  /* one line. It begins with "file:line:" if the error has a place in a recipe. If Lua cannot parse
-  ** a recipe, there are two more lines: the recipe's line, and a caret below the place */
+  int line;       /* of the recipe or saved plan at which the error is; 0: not known */
+  char file[200]; /* which has this line; "": not known */
+  /* one line, which begins with "file:line:" if the error has a place in a recipe. Two lines follow
+  ** only if Lua cannot parse a recipe: the recipe's line, and a caret below the place */
   char message[1024];
   /* The other fields are set for MGRID_TIMED_OUT and MGRID_LOST_RANK, if their values are known.
   ** The message has the same facts. */
   int64_t nmissing;                     /* how many ranks did not come to a call, or are lost */
-  int64_t missing[MGRID_MISSING_SHOWN]; /* the first of them */
+  int64_t missing[MGRID_MISSING_SHOWN]; /* the first of these ranks */
   double waited;                        /* seconds that this rank waited for them */
-  char call[96]; /* the call over all ranks in which it waited, "materialize train"; else "" */
+  char call[96]; /* the call over all ranks in which it waited, "materialize 'train'"; else "" */
 } mgrid_error;
 #define MGRID_ERROR_INIT \
   { sizeof(mgrid_error), MGRID_OK, 0, "", "", 0, { 0 }, 0, "" }

@@ -46,8 +46,8 @@ enum { MGRID_TIMEOUT = 120 }; /* seconds: the default of a call over all ranks, 
 typedef struct mgrid_mpi_options {
   size_t size;    /* sizeof(mgrid_mpi_options) */
   double timeout; /* seconds that a call over all ranks may take; 0: MGRID_TIMEOUT */
-  /* the level to request if this call initializes MPI, else the level that MPI must have
-  ** (MGRID_UNSUPPORTED) */
+  /* the level to request if this call initializes MPI, else the least level that MPI must have (if
+  ** not: MGRID_UNSUPPORTED) */
   mgrid_threads threads;
   /* for mgrid_mpi_backend: use the communicator itself until the backend ends, and no duplicate.
   ** Until then the host makes no call on it; afterwards the host frees it. Open MPI copies the
@@ -78,12 +78,12 @@ typedef struct mgrid_backend_options {
 /* Open a backend by name. options may be NULL. Collective over all ranks.
 **
 **   mpi         loads libmoongrid_mpi, initializes MPI unless it is initialized (mgrid_backend_free then
-**               finalizes it), and uses a duplicate of MPI_COMM_WORLD. A host that has MPI calls
-**               mgrid_mpi_backend instead
+**               finalizes it), and uses a duplicate of MPI_COMM_WORLD, or of mgrid_mpi_options.comm. A host that has
+**               MPI calls mgrid_mpi_backend instead
 **   pmix        loads libmoongrid_pmix and reaches the other ranks through the launcher (mpirun, prterun, srun
-**               --mpi=pmix) by PMIx alone, without MPI; it is a carrier, as that of mgrid_carrier_backend
-**   nccl, rccl  over mpi, as mgrid_backend_over
-**   auto        nccl, or else rccl, if every rank can open it, else mpi
+**               --mpi=pmix) by PMIx alone, without MPI; it makes no communicators, as mgrid_carrier_backend
+**   nccl, rccl  opens mpi, and over it that backend, as mgrid_backend_over does
+**   auto        nccl if every rank can open it, else rccl if every rank can open that, else mpi
 **
 ** A library that the program was linked with (-Wl,-u,mgrid_mpi_entry -l:libmoongrid_mpi.a) is not
 ** loaded. */

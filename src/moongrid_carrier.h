@@ -17,16 +17,17 @@ extern "C" {
 ** see.
 **
 ** Give `put` and `get`, a store of named values, or `send` and `recv`, messages between two ranks,
-** or both pairs; the other functions may be NULL. The library replaces those: without `send`, a
+** or both pairs; the other functions may be NULL. The library does without them: without `send`, a
 ** message is a value that one rank puts and another gets; without `allgather`, a call over all
 ** ranks goes along a tree of messages.
 **
 ** A function is called in the thread of the moongrid call that needs it. It may block for `seconds`
 ** (0: look once; INFINITY: no limit). It returns MGRID_OK, or MGRID_TIMED_OUT after that time. Any
-** other status is final: the moongrid call fails, too, with the text of `reason`. None of the
-** functions may call moongrid. Values have 8 to about 100 bytes. Only two are larger: a list with 8
-** bytes for each rank, once, if ranks are on several machines; and texts of plans, if ranks
-** disagree. Unless a call fails, moongrid receives every message that it sends. */
+** other status is final: the moongrid call fails, too, with the text of `reason` (only failures of
+** `erase` are ignored). None of the functions may call moongrid. Most values have 1 to 150 bytes.
+** Some are larger: lists with up to 48 bytes for each rank, when a backend opens, a first state is
+** made, or ranks disagree; and after a failure errors, 1.5 KB, and texts of plans. Unless a call
+** fails, moongrid receives every message that it sends. */
 typedef struct mgrid_carrier {
   size_t size; /* sizeof(mgrid_carrier) */
   void *ud;    /* first argument of all functions */
@@ -67,10 +68,10 @@ typedef struct mgrid_carrier {
 ** mgrid_backend_over makes NCCL's communicators over it. If ranks do not arrive by the deadline, a
 ** call over all ranks fails and names them; the backend cannot be used afterwards. The struct is
 ** copied; ud outlives the backend. MGRID_OUT_OF_RANGE for a wrong rank or world, MGRID_USAGE if
-** both pairs of functions are missing. Local. Several backends may use one store if all ranks open
-** them in the same order. When the backend is freed, ranks wait for each other for about 5 seconds
-** at most: the store may belong to rank 0, and many launchers end a job when its first process
-** ends. */
+** both pairs of functions are missing, or one of a pair. Local. Several backends may use one store
+** if all ranks open them in the same order. When the backend is freed, ranks wait for each other
+** for about 5 seconds at most: the store may belong to rank 0, and many launchers end a job when
+** its first process ends. */
 MGRID_API mgrid_backend *mgrid_carrier_backend(const mgrid_carrier *carrier, mgrid_error *err);
 
 #ifdef __cplusplus

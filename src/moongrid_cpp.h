@@ -7,10 +7,10 @@
 **     mgrid_function rack = mgrid_function_of("rack_of", "2", MGRID_CAUGHT(rack_of), &machine);
 **     mgrid_plan_print(plan, MGRID_CAUGHT(write), &file, &e);
 **
-** After an exception the call of moongrid fails: with what() as the message if f has an mgrid_error
-** argument, else with the usual error (a sink: MGRID_OUTPUT; an allocation: MGRID_NO_MEMORY). If
-** `log` throws, a line is lost. Objects stay usable. f is the name of a function, not a lambda or a
-** pointer. C++11 and later.
+** After an exception the call of moongrid fails: with the text of what() in its message if f has an
+** mgrid_error argument, else with the usual error (a sink: MGRID_OUTPUT; an allocation:
+** MGRID_NO_MEMORY). If `log` throws, a line is lost. Objects stay usable. f is the name of a
+** function, not a lambda or a pointer. C++11 and later.
 */
 #ifndef MOONGRID_CPP_H
 #define MOONGRID_CPP_H

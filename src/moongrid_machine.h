@@ -30,18 +30,18 @@ typedef struct mgrid_machine_model mgrid_machine_model;
 **   rack:4            a level, far to near: 4 domains in each domain of the level before it. `*` instead of the first
 **                     number: as many as the ranks need. A list has a number for each domain of the level before,
 **                     "node:18,17" or "node:3x18,17"
-**   node:18[400GB/s,3us]  the link of a domain: bandwidth to the others of its level, latency of the first byte
+**   node:18[400GB/s,3us]  the link of a domain: bandwidth to other domains of the level, latency of the first byte
 **   rail = gpu        domains that cross levels: the places with equal index of gpu. "rail = gpu / 2": two
 **                     neighbouring indices share one; "rail = gpu in rack": separate in each rack. [50GB/s] may follow
 **   ranks = 8..15,0..7    the place of each rank
 ** or from the name of a preset (mgrid_machine_preset), which more words may follow: "dgx-h100 node:4". "8" is
 ** "node:* gpu:8". At most 2^20 bytes; MGRID_BAD_VALUE names the character that does not fit. */
 MGRID_API mgrid_machine_model *mgrid_machine_parse(const char *text, mgrid_error *err);
-/* Make a machine from one of three sources: text as above; a file of another tool that a reader
-** knows (src/machine/README.md), which words may follow, "hosts.txt gpu:8"; or "slurm", the Slurm
-** job of this process. The source is a file if the whole of it, or its first word, is the name of a
-** file. MGRID_BAD_VALUE names the line, or in JSON the path, that a reader refuses. The readers are
-** in libmoongrid_lua: MGRID_MISSING without it. */
+/* Make a machine from one of three sources: text as for mgrid_machine_parse; a file of another tool
+** that a reader knows (src/machine/README.md), which words may follow, "hosts.txt gpu:8"; or
+** "slurm", the Slurm job of this process. The source is a file if the whole of it, or its first
+** word, is the name of a file. MGRID_BAD_VALUE names the line, or in JSON the path, that a reader
+** refuses. The readers are in libmoongrid_lua: MGRID_MISSING without it. */
 MGRID_API mgrid_machine_model *mgrid_machine_open(const char *source, mgrid_error *err);
 /* Make a machine from the contents of such a file, `length` bytes; messages call it `name` (NULL:
 ** "machine"). `words` are the words after its name; NULL: none. Errors are those of
@@ -91,10 +91,10 @@ MGRID_API size_t mgrid_machine_describe(const mgrid_machine_model *m, char *buf,
 MGRID_API mgrid_status mgrid_machine_print_json(const mgrid_machine_model *m, mgrid_sink sink,
                                                 void *ud, mgrid_error *err);
 
-/* Make the family of the domains of a level: group i is domain i, its members the ranks that run
-** there, in order. Domains without ranks are left out. MGRID_REFUSED if the machine has fewer
-** places than the world ranks. O(levels) for a regular machine; else O(domains), and O(ranks) where
-** ranks are listed or domains cross an irregular machine. */
+/* Make the family of the domains of a level: a group for each domain in which ranks run, in the
+** order of domains; its members are these ranks, in order. MGRID_REFUSED if the machine has fewer
+** places than the world has ranks. O(levels) for a regular machine; else O(domains), and O(ranks),
+** up to 2^26 ranks (MGRID_LIMIT), where ranks are listed or domains cross an irregular machine. */
 MGRID_API mgrid_family *mgrid_machine_family(const mgrid_machine_model *m, const char *level,
                                              int64_t world, mgrid_error *err);
 
@@ -113,7 +113,8 @@ typedef struct mgrid_machine_counts {
 #define MGRID_MACHINE_COUNTS_INIT \
   { sizeof(mgrid_machine_counts), 0, 0, 0, 0 }
 /* Count how the groups of a family lie. In closed form, O(min(domains, places of a domain) x
-** modes), if the family follows modes and the machine does not list ranks; else O(members). */
+** modes), if the family follows modes and the machine does not list ranks; else member by member,
+** O(members), and MGRID_LIMIT in a world of more than 2^26 ranks. */
 MGRID_API mgrid_status mgrid_machine_count(const mgrid_machine_model *m, const mgrid_family *f,
                                            const char *level, mgrid_machine_counts *out,
                                            mgrid_error *err);

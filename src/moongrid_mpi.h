@@ -22,10 +22,10 @@ extern "C" {
 ** may be NULL.
 **
 ** The host initializes MPI before this call, and finalizes it. Free the backend and its states
-** before MPI_Finalize: afterwards, and in a forked child, their calls are MGRID_USAGE. `parent` is
-** used only in this call: no message of the library meets the host's messages on it, and the host
-** may free it while the backend exists. The communicators of groups get the error handler that
-** `parent` has now.
+** before MPI_Finalize: afterwards, and in a forked child, their calls are MGRID_USAGE. Without
+** options.borrow `parent` is used only in this call: later messages of the library are on the
+** duplicate, and the host may free `parent` while the backend exists. The communicators of groups
+** get the error handler that `parent` has now.
 **
 ** The duplicate is kept as an attribute of `parent`, so that the next backend over `parent` opens
 ** with one all-reduce. Duplicates of `parent` do not have this attribute; MPI frees it with
@@ -34,10 +34,10 @@ extern "C" {
 ** MPI_COMM_SELF.
 **
 ** Collective over `parent`, as MPI_Comm_dup: in one order with the host's other collectives on it.
-** If a rank does not arrive within the timeout, the other ranks get an error, which cannot name it.
-** A failure on one rank is an error on all, with two exceptions that are MGRID_USAGE on that rank
-** alone: a wrong `parent` (MPI_COMM_NULL, freed, an intercommunicator), and a thread that may not
-** call MPI. MPI does not abort while `parent` is checked: with MPICH, MPI_COMM_WORLD and
+** If a rank does not arrive within the timeout, the other ranks get an error, which cannot name
+** that rank. A failure on one rank is an error on all, with two exceptions that are MGRID_USAGE on
+** that rank alone: a wrong `parent` (MPI_COMM_NULL, freed, an intercommunicator), and a thread that
+** may not call MPI. MPI does not abort while `parent` is checked: with MPICH, MPI_COMM_WORLD and
 ** MPI_COMM_SELF have MPI_ERRORS_RETURN meanwhile, unless two threads check at once. MGRID_BACKEND
 ** if the program has another MPI library, or if its launcher started several processes and MPI
 ** knows only this one (not checked for MPI_COMM_SELF). If a rank is lost meanwhile (Open MPI 5.0
@@ -79,19 +79,21 @@ MGRID_INLINE mgrid_state *mgrid_mpi_open(MPI_Comm parent, const char *recipe, si
 }
 
 /* Return the communicator of a group, ranks in group order. MPI_COMM_NULL if the rank is in no
-** group (g NULL), for a lazy family that is not created yet, in a dry state, for a family of
-** backend "none", and for a group whose communicator is NCCL's.
+** group (g NULL), for a lazy family that is not created yet, in a state without communicators
+** ("dry", "pmix", "carrier"), for a family of backend "none", and for a group whose communicator is
+** NCCL's.
 **
 ** The communicator is borrowed: families with equal members may share it, and it ends with its
 ** states. MPI_Comm_free refuses it: the communicator's error handler gets MPI_ERR_COMM (with MPICH
 ** the handlers of MPI_COMM_SELF and MPI_COMM_WORLD get it), and the log gets a line.
 **
-** A group of one rank has MPI_COMM_SELF, with its error handler and attributes. The host may use
-** it, too: a receive that the host has posted there takes a message that is sent on the group. Such
-** a group has a communicator of its own in these cases: its family is `unique`, a twin, Cartesian
-** or concurrent with another; it has the option `single`; the host uses only sessions. Making it is
-** local. mgrid_plan_counts, mgrid_state_ncomms and the schedule do not count it; mgrid_state_prove
-** proves it.
+** A group of one rank has MPI_COMM_SELF, with its error handler and attributes, in every state,
+** even a dry one; only with backend "none" it has MPI_COMM_NULL. The host may use MPI_COMM_SELF,
+** too: a receive that the host has posted there takes a message that is sent on the group. Instead
+** a group of one rank has a communicator of its own if its family is `unique`, a twin, Cartesian or
+** concurrent with another, or has the option `single`, or if the host uses only sessions. Making
+** this communicator is local. mgrid_plan_counts, mgrid_state_ncomms and the schedule do not count
+** it; mgrid_state_prove proves it.
 **
 ** The communicator of a family with a Cartesian shape (mgrid_options.cartesian, grid:cartesian in
 ** Lua) has that topology, so MPI_Cart_get, MPI_Cart_coords, MPI_Cart_shift and neighbour
@@ -122,22 +124,23 @@ MGRID_INLINE MPI_Fint mgrid_mpi_comm_f(const mgrid_group *g) {
 
 /* MPI_Cart_shift by the name of a dim: find the positions, which are ranks of mgrid_mpi_comm(g), to
 ** receive from and to send to, or MPI_PROC_NULL past an end that is not periodic. It works for
-** groups of one rank, too. Errors are those of mgrid_group_shift; *source and *dest are unchanged
-** then. Local. */
+** groups of one rank, too. Either output may be NULL. Errors are those of mgrid_group_shift;
+** *source and *dest are unchanged then. Local. */
 MGRID_INLINE mgrid_status mgrid_mpi_shift(const mgrid_group *g, const char *dim, int displacement,
                                           int *source, int *dest, mgrid_error *err) {
   int64_t from = -1, to = -1;
   mgrid_status s = mgrid_group_shift(g, dim, displacement, &from, &to, err);
   if (s) return s;
-  *source = from < 0 ? MPI_PROC_NULL : (int)from;
-  *dest = to < 0 ? MPI_PROC_NULL : (int)to;
+  if (source) *source = from < 0 ? MPI_PROC_NULL : (int)from;
+  if (dest) *dest = to < 0 ? MPI_PROC_NULL : (int)to;
   return MGRID_OK;
 }
 
 /* Return this rank's next or previous neighbour in the group's communicator: a position in the
-** group, not a rank of the world. Past an end it is MPI_PROC_NULL, to and from which MPI sends
-** nothing, or with `wrap` the other end. (Some MPI libraries take the -1 of mgrid_group_beside for
-** MPI_ANY_SOURCE, which receives any message.) MPI_PROC_NULL outside of all groups. */
+** group, not a rank of the world. Past an end the neighbour is MPI_PROC_NULL, with which MPI
+** exchanges nothing, or with `wrap` the member at the other end. (Some MPI libraries take the -1 of
+** mgrid_group_beside for MPI_ANY_SOURCE, which receives any message.) MPI_PROC_NULL outside of all
+** groups. */
 MGRID_INLINE int mgrid_mpi_next(const mgrid_group *g, bool wrap) {
   int64_t at = mgrid_group_position(g) + 1, n = mgrid_group_size(g);
   return !g || (at == n && !wrap) ? MPI_PROC_NULL : (int)(at % n);

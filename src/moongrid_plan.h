@@ -14,16 +14,16 @@ extern "C" {
 
 /* ---------------------------------------------------------------- topology */
 
-/* Options of a family. Families share a communicator only if their options are equal and no list of
-** mgrid_topology_concurrent separates them. Only `first`, `lazy` and `single` may differ: they say
-** when or whether a communicator is made, not which. A text that is NULL or "" is not given. */
+/* Options of a family. Families share a communicator only if no list of mgrid_topology_concurrent
+** has both, and their options are equal, apart from `first`, `lazy` and `single`, which say when or
+** whether it is made. A text that is NULL or "" counts as not given. */
 typedef struct mgrid_options {
   size_t size;        /* sizeof(mgrid_options) */
   bool unique;        /* never share a communicator with another family */
-  bool first;         /* create before the families without this option */
+  bool first;         /* create before the families without this option; not with `lazy` */
   bool lazy;          /* leave out of mgrid_materialize; mgrid_state_create makes it */
-  bool high_priority; /* stream priority of the NCCL backend */
-  double timeout;     /* seconds that NCCL may take to create it, up to 1e9; 0: as the backend */
+  bool high_priority; /* its streams of NCCL have high priority */
+  double timeout;     /* seconds that NCCL may take to create it, at most 1e9; 0: as the backend */
   /* NULL: as the state; else "mpi", "nccl" or "rccl"; "none": the groups only answer questions, and
   ** never have a communicator */
   const char *backend;
@@ -35,10 +35,10 @@ typedef struct mgrid_options {
   /* "kv=4194304": memory registered with NCCL and made with the communicator: mgrid_nccl_window */
   const char *windows;
   const char *device; /* "barriers=4": a device communicator: mgrid_group_device */
-  /* a family that is earlier in the schedule. The NCCL communicators of this family are split from
-  ** those of the parent (ncclCommSplit; if the parent has nccl = "split_share=1", they share its
-  ** resources). Each group must be part of one group of the parent, and groups must not share
-  ** ranks */
+  /* a family that is earlier in the schedule, with the same backend; neither may be lazy. The NCCL
+  ** communicators of this family are split from those of the parent (ncclCommSplit; if the parent
+  ** has nccl = "split_share=1", they share its resources). Each group must be part of one group of
+  ** the parent, and groups must not share ranks */
   const char *parent;
   bool single; /* give groups of one rank, too, an MPI communicator of their own: mgrid_mpi_comm */
 } mgrid_options;
@@ -51,14 +51,15 @@ typedef struct mgrid_options {
 typedef struct mgrid_topology mgrid_topology;
 typedef struct mgrid_plan mgrid_plan;
 
-/* world is 1 to 2^31 - 1. A call that cannot add something breaks the topology: the topology keeps
-** the first such error, and mgrid_plan_new returns it. So a family that could not be made is never
-** left out silently. */
+/* Make an empty topology; world is 1 to 2^31 - 1. A call that cannot add something breaks the
+** topology: the topology keeps the first such error, and mgrid_plan_new returns it. So a family
+** that could not be made is never left out silently. */
 MGRID_API mgrid_topology *mgrid_topology_new(int64_t world, mgrid_error *err);
 MGRID_API mgrid_topology *mgrid_topology_ref(mgrid_topology *t); /* another owner; never fails */
 MGRID_API void mgrid_topology_free(mgrid_topology *t);
-/* Add a family; communicators are created in the order of these calls. Families, grids and tensors
-** have names of one name space; a name given twice is refused. options may be NULL. */
+/* Add a family. Communicators are created in the order of these calls, those of families with
+** `first` before all others, and those of lazy families on request. The names of families, grids
+** and tensors must all be different. options may be NULL. */
 MGRID_API mgrid_status mgrid_topology_add(mgrid_topology *t, const char *name,
                                           const mgrid_family *f, const mgrid_options *options,
                                           mgrid_error *err);
@@ -66,19 +67,19 @@ MGRID_API mgrid_status mgrid_topology_add(mgrid_topology *t, const char *name,
 MGRID_API mgrid_status mgrid_topology_add_grid(mgrid_topology *t, const char *name,
                                                const mgrid_grid *g, mgrid_error *err);
 /* Declare n families (2 or more, each once) that are used at the same time, the most urgent first.
-** They never share a communicator, neither in a state nor between states of the backend, even if
-** groups and options are equal: NCCL runs the calls on one communicator one after the other,
-** whatever their streams. mgrid_group_launch_order follows the order of the names. The first family
-** with communicators gets `high_priority`, unless a family of the list has that option already. A
-** family in no list may still share communicators with a listed family. You may call this for
-** several lists; an order that contradicts an earlier list is MGRID_REFUSED. The lists are part of
-** the plan and its digest. O(families x names). */
+** Two of them never share a communicator, neither in a state nor between states of the backend,
+** even if groups and options are equal: NCCL runs the calls on one communicator one after the
+** other, whatever their streams. mgrid_group_launch_order follows the order of the names. The first
+** family with communicators gets `high_priority`, unless a family of the list has that option
+** already. A family in no list may still share communicators with a listed family. You may call
+** this for several lists; an order that contradicts an earlier list is MGRID_REFUSED. The lists are
+** part of the plan and its digest. O(families x names). */
 MGRID_API mgrid_status mgrid_topology_concurrent(mgrid_topology *t, size_t n,
                                                  const char *const *names, mgrid_error *err);
 /* Record a parameter of the recipe, once. It is printed, and part of the digest. Name and value are
 ** each one line of text in UTF-8, without control characters; the name has no '='. A value that is
-** JSON (2, true, [1,2]) is the same in the plan's JSON, any other a string. Recipes declare kinds of
-** parameters, and one that is text stays text. */
+** JSON (2, true, [1,2]) is written as such in the plan's JSON, any other as a string. (A recipe
+** declares the kinds of its parameters; the values of those that are text are always strings.) */
 MGRID_API mgrid_status mgrid_topology_param(mgrid_topology *t, const char *name, const char *value,
                                             mgrid_error *err);
 /* Record the recipe's name. It is printed, but not part of the digest: paths differ between
@@ -96,11 +97,11 @@ MGRID_API void mgrid_plan_free(mgrid_plan *p);
 MGRID_API int64_t mgrid_plan_world(const mgrid_plan *p);
 MGRID_API size_t mgrid_plan_nfamilies(const mgrid_plan *p);
 MGRID_API const char *mgrid_plan_family_name(const mgrid_plan *p, size_t i);
-/* or NULL */
+/* Return the family of that name, or NULL. */
 MGRID_API const mgrid_family *mgrid_plan_family(const mgrid_plan *p, const char *name);
 MGRID_API const char *mgrid_plan_grid_name(const mgrid_plan *p, size_t i);
 MGRID_API const mgrid_grid *mgrid_plan_grid(const mgrid_plan *p, const char *name); /* or NULL */
-/* Return the earlier family whose communicators all groups of this one use, or NULL. */
+/* Return the earlier family whose communicators all groups of the given one use, or NULL. */
 MGRID_API const char *mgrid_plan_shares(const mgrid_plan *p, const char *family);
 /* Write the digest as 32 hexadecimal digits and a 0: XXH3-128 of the plan's rules
 ** (mgrid_plan_save), each with a newline. A NULL plan gives only zeros. */
@@ -108,8 +109,9 @@ MGRID_API void mgrid_plan_digest(const mgrid_plan *p, char out[33]);
 
 /* Receives text piece by piece. Returns 0 to go on, any other number to stop. */
 typedef int (*mgrid_sink)(void *ud, const char *text, size_t len);
-/* Print the canonical text, the schedule of creation, or JSON. rank < 0: everything; else what that
-** rank sees. MGRID_OUT_OF_RANGE for a rank outside the world, MGRID_OUTPUT if the sink stops. */
+/* Print the canonical text, the schedule of creation, or JSON. rank < 0: of the whole plan, else
+** what that rank sees. MGRID_OUT_OF_RANGE for a rank outside the world, MGRID_OUTPUT if the sink
+** stops. */
 MGRID_API mgrid_status mgrid_plan_print(const mgrid_plan *p, mgrid_sink sink, void *ud,
                                         mgrid_error *err);
 MGRID_API mgrid_status mgrid_plan_print_schedule(const mgrid_plan *p, int64_t rank, mgrid_sink sink,
@@ -127,11 +129,11 @@ MGRID_API mgrid_status mgrid_plan_save(const mgrid_plan *p, mgrid_sink sink, voi
 ** 2^24 bytes. Messages call it `name` (NULL: "plan"). O(bytes + families^2 x modes). Local.
 **
 ** The caller owns the plan, which has the saved digest, but no policies. The text may come from
-** anybody: any other text is refused (MGRID_BAD_VALUE, or the error of a family's constructor), and
-** reading has a budget (MGRID_LIMIT). The message has the line, "saved.json:4: ...", or the field,
-** "saved.json: rules[3].rule.of: ...", and what was expected there. An unknown field of a rule is
-** refused; unknown fields beside the rules are ignored. If the text has another format, the message
-** says how to save the plan in this format. */
+** anybody: text that is not a saved plan is refused (MGRID_BAD_VALUE, or the error of a family's
+** constructor), and reading has a budget (MGRID_LIMIT). The message has the line, "saved.json:4:
+** ...", or the field, "saved.json: rules[3].rule.of: ...", and what was expected there. An unknown
+** field of a rule is refused; unknown fields beside the rules are ignored. If the text has another
+** format, the message says how to save the plan in this format. */
 MGRID_API mgrid_plan *mgrid_plan_read(const char *text, size_t length, const char *name,
                                       mgrid_error *err);
 
@@ -156,11 +158,12 @@ typedef struct mgrid_plan_counts {
 MGRID_API mgrid_status mgrid_plan_count(const mgrid_plan *p, int64_t rank, mgrid_plan_counts *out,
                                         mgrid_error *err);
 
-/* Print what changes from plan a to plan b (the sink may be NULL): a line for each parameter, grid
-** and family that is new (+), gone (-) or changed (~). If both have the same world, also print how
-** many communicators the rank (below 0: rank 0) keeps when a trainer reloads, and put the numbers
-** into *change, which may be NULL. Communicators of unique families and twins are created again;
-** lazy ones are not counted. */
+/* Print what changes from plan a to plan b (the sink may be NULL): a line for each parameter,
+** function, grid, family, tensor and list of concurrent families that is new (+), gone (-) or
+** changed (~). If both have the same world, also print how many communicators the rank (below 0:
+** rank 0) keeps when a trainer reloads, and put the numbers into *change, which may be NULL.
+** Communicators that are never shared (of unique families, twins, and families with windows, a
+** device communicator or a parent) are created again; lazy ones are not counted. */
 typedef struct mgrid_change {
   size_t size;                    /* sizeof(mgrid_change) */
   int64_t kept, created, dropped; /* communicators of the rank */
@@ -183,8 +186,8 @@ typedef struct mgrid_plan_checked {
   size_t size;           /* sizeof(mgrid_plan_checked) */
   bool sampled;          /* only some members and ranks were checked */
   int64_t members;       /* checked, over all families */
-  int64_t communicators; /* of the ranks that were checked; without sampling, of the job */
-  int64_t memberships;   /* of the checked ranks in communicators */
+  int64_t communicators; /* whose first member was checked; without sampling, all of the job */
+  int64_t memberships;   /* communicators of each checked rank, added up */
   int64_t most_per_rank; /* communicators of the rank that has the most */
 } mgrid_plan_checked;
 #define MGRID_PLAN_CHECKED_INIT \
@@ -196,10 +199,10 @@ MGRID_API mgrid_status mgrid_plan_check(const mgrid_plan *p, mgrid_plan_checked 
 
 /* Predict the GPU memory of NCCL communicators from the sizes of NCCL's allocations (formula and
 ** source: src/comm/README.md): what they take when they are made, and what the first all-reduce on
-** each adds. The number of channels is max_ctas of the family, or without it 32, the most on a node
-** of H100. rank < 0: the most of any rank, field by field, or an upper bound with more than 256
-** families, long lists or very many kinds of ranks. O(families^2 x modes). Families of the backend
-** mpi do not count. */
+** each adds. The number of channels is max_ctas of the family; without it 32, the most on a node of
+** H100, or min_ctas if that is more. rank < 0: the most of any rank, field by field; an upper bound
+** if the plan has more than 256 families, long lists, or ranks in groups of very many shapes.
+** O(families^2 x modes). Families of the backend mpi do not count. */
 typedef struct mgrid_gpu_memory {
   size_t size;           /* sizeof(mgrid_gpu_memory) */
   int64_t communicators; /* of NCCL */
@@ -225,10 +228,11 @@ typedef struct mgrid_site {
 } mgrid_site;
 #define MGRID_SITE_INIT \
   { sizeof(mgrid_site), 0, false, 0, 0 }
-/* GPUs of a machine, SMs of an H100 or H200, multicast objects of a machine with 8 of them */
+/* ranks of a machine, each with a GPU; SMs of an H100 or H200; multicast objects of a machine with
+** 8 such GPUs */
 enum { MGRID_SITE_RANKS = 8, MGRID_SITE_SMS = 132, MGRID_SITE_NVLS_SLOTS = 128 };
-/* What the NCCL communicators of a rank take when they are made and when they are used, including
-** lazy ones. src/comm/README.md has the formulas and their places in NCCL's source. */
+/* What the NCCL communicators of a rank, lazy ones included, take when they are made and when they
+** are used. src/comm/README.md has the formulas and their places in NCCL's source. */
 typedef struct mgrid_resources {
   size_t size;           /* sizeof(mgrid_resources) */
   bool sampled;          /* only the ranks of some machines were counted */
@@ -250,10 +254,10 @@ typedef struct mgrid_resources {
 } mgrid_resources;
 #define MGRID_RESOURCES_INIT \
   { sizeof(mgrid_resources), false, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
-/* site NULL: MGRID_SITE_INIT. rank < 0: the most of any rank, field by field. If the world is then
-** above 4096 ranks, communicators, created and ring are those of mgrid_plan_gpu_memory, and the
-** other fields the most of the ranks on three machines: the first, one in the middle, and the last.
-** O(ranks that are counted). Local. */
+/* site NULL: MGRID_SITE_INIT. rank < 0: the most of any rank, field by field. In a world of more
+** than 4096 ranks on more than three machines, `communicators`, `created` and `ring` are then found
+** as in mgrid_plan_gpu_memory, and the other fields are the most of the ranks on three machines:
+** the first, one in the middle, and the last. O(ranks that are counted). Local. */
 MGRID_API mgrid_status mgrid_plan_resources(const mgrid_plan *p, int64_t rank,
                                             const mgrid_site *site, mgrid_resources *out,
                                             mgrid_error *err);

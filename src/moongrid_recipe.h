@@ -26,9 +26,9 @@ typedef enum mgrid_kind {
   MGRID_IS_INTEGER,
   MGRID_IS_NUMBER,
   MGRID_IS_TEXT,
-  MGRID_IS_INTEGERS, /* a list */
+  MGRID_IS_INTEGERS, /* a list of integers */
   MGRID_IS_NUMBERS,  /* a list of numbers, not all of them integers */
-  MGRID_IS_TABLE,    /* by key, or empty */
+  MGRID_IS_TABLE,    /* a table by key, or an empty table */
   MGRID_IS_LIST, /* a list of other values, which have no names; not in parameters and settings */
   MGRID_IS_JSON  /* any value but nil, as its JSON text (as.text) */
 } mgrid_kind;
@@ -161,7 +161,7 @@ MGRID_API mgrid_plan *mgrid_runtime_plan_values(mgrid_runtime *rt, int64_t world
                                                 const mgrid_arg *args, mgrid_error *err);
 /* Ask a query of the loaded recipe about a state of its plan. Queries answer what functions of the
 ** modelled system answer, under the same names ("pipeline_model_parallel_next_rank");
-** MGRID_UNKNOWN_NAME for other names. args (NULL if n is 0) are n arguments by name, as
+** MGRID_UNKNOWN_NAME for other names. args (NULL if n is 0) are n named arguments, such as
 ** mgrid_arg_integer("virtual_rank", 1) in megatron_deepspeed. *answer (MGRID_ARG_INIT) is read as
 ** `kind`, as by mgrid_policy_result, and borrowed until the next query of this runtime. A query may
 ** have no value on this rank, which is not an error: then *answer is MGRID_IS_NONE, with -1 in
@@ -176,18 +176,18 @@ MGRID_API mgrid_status mgrid_runtime_ask(mgrid_runtime *rt, mgrid_state *s, cons
 ** ("get_tensor_and_data_parallel_group"); the loaded recipe lists the getters in `getters`. args
 ** are as for mgrid_runtime_ask, such as mgrid_arg_boolean("with_context_parallel", true). NULL if
 ** the rank is in no such group (no error). MGRID_UNKNOWN_NAME with the nearest getter.
-** MGRID_REFUSED if the plan has no such family; the message names the parameter that makes it. NULL
-** without an error if the getter has an argument "check_initialized", and it is false. Look it up
-** once: the handle is that of mgrid_state_group. Local. */
+** MGRID_REFUSED if the plan has no such family; the message names the parameter that makes it. If
+** the getter has an argument "check_initialized" and it is false, NULL without an error instead.
+** Look it up once: the handle is that of mgrid_state_group. Local. */
 MGRID_API const mgrid_group *mgrid_runtime_group(mgrid_runtime *rt, mgrid_state *s,
                                                  const char *getter, size_t n,
                                                  const mgrid_arg *args, mgrid_error *err);
 /* Set a setting that the loaded recipe declares (settings = { training = param.flag(true) }), by
 ** name or alias. Queries about this state use it from now on. MGRID_IS_NONE restores the default.
-** Each new state, also one of mgrid_reload, has its own settings, at their defaults. Settings are
-** not part of the plan or its digest, and are not compared between ranks. MGRID_UNKNOWN_NAME with
-** the nearest name, MGRID_BAD_VALUE or MGRID_OUT_OF_RANGE for a wrong value; the setting is
-** unchanged then. Local. */
+** Each new state has its own settings, at their defaults, also that of mgrid_reload; only
+** mgrid_state_recover passes them on. Settings are not part of the plan or its digest, and are not
+** compared between ranks. MGRID_UNKNOWN_NAME with the nearest name, MGRID_BAD_VALUE or
+** MGRID_OUT_OF_RANGE for a wrong value; the setting is unchanged then. Local. */
 MGRID_API mgrid_status mgrid_runtime_set(mgrid_runtime *rt, mgrid_state *s,
                                          const mgrid_arg *setting, mgrid_error *err);
 /* Print the doc, parameters, settings, policies, queries and getters of the loaded recipe, with
@@ -220,7 +220,8 @@ typedef struct mgrid_open_options {
 ** mgrid_runtime_load and mgrid_runtime_plan. options may be NULL. Collective over the backend, all
 ** or nothing, as mgrid_materialize: a rank that cannot load or plan takes part, and every rank gets
 ** an error. The message ends with the stage, "(while loading the recipe)", "(while planning for 8
-** ranks)" or "(while creating the state)". b NULL: *err keeps the error of opening the backend.
+** ranks)" or "(while creating the state)", unless it quotes a line of the recipe. b NULL: *err
+** keeps the error of opening the backend.
 **     mgrid_backend *b = mgrid_mpi_backend(comm, NULL, &e);
 **     mgrid_state *s = mgrid_open(b, "layout.lua", n, args, NULL, &e);
 **     mgrid_backend_free(b);
@@ -239,11 +240,11 @@ MGRID_API mgrid_runtime *mgrid_state_runtime(const mgrid_state *s);
 ** function of a recipe. It decides something for the trainer, and can be changed without compiling
 ** the trainer again:
 **     policy = { microbatches = function(state, q, p) return q.batch // state.dp.size end }
-** Its arguments are the state with its families, groups, grids and machine; q, the arguments of the
-** call by name; and p, the parameters of the plan. policies.NAME in a recipe makes a bundled
-** policy; lua/moongrid/meta_recipe.lua documents them. Every call has the runtime's limits. After
-** an error the runtime and the policy work as before. A local variable of the recipe keeps its
-** value until the next reload.
+** Its arguments are the state with its families, groups, grids and machine; q, a table with the
+** arguments of the call; and p, the parameters of the plan. policies.NAME in a recipe makes a
+** bundled policy; lua/moongrid/meta_recipe.lua documents them. Every call has the runtime's limits.
+** After an error the runtime and the policy work as before. A local variable of the recipe keeps
+** its value until the next reload.
 */
 
 typedef struct mgrid_policy mgrid_policy;
@@ -361,7 +362,7 @@ MGRID_API mgrid_status mgrid_reload(const mgrid_runtime *rt, mgrid_state *s, con
 ** `options`: NULL for none, or a JSON object, as
 **     {"families": ["tp", "dp"], "all": true, "rank": 5, "columns": 80, "unicode": true, "color": true, "most": 4096}
 ** families: draw only these, in this order; all: if `families` is not given, draw every family, but
-** of families with equal groups only the first (without both, text has the grids, and all groups
+** of families with equal groups only the first (with neither, text has the grids, and all groups
 ** below them, and SVG has no panels); rank: 0 to world - 1; the groups of this rank stand out. Only
 ** for text: columns: its width, 1 or more (default 80); unicode: draw lines with box characters,
 ** not ASCII; color: use the colours of a terminal; most: ranks of a grid that are drawn, 1 or more
@@ -376,7 +377,8 @@ MGRID_API mgrid_status mgrid_reload(const mgrid_runtime *rt, mgrid_state *s, con
 MGRID_API mgrid_status mgrid_plan_draw(const mgrid_plan *p, const char *how, const char *options,
                                        mgrid_sink sink, void *ud, mgrid_error *err);
 
-/* Return the names of the bundled recipes, with NULL at the end. */
+/* Return the names of the bundled recipes, with NULL at the end: without libmoongrid_lua, only
+** NULL. */
 MGRID_API const char *const *mgrid_recipe_names(void);
 
 #ifdef __cplusplus

@@ -18,18 +18,20 @@ typedef struct mgrid_group mgrid_group; /* this rank's group of a family */
 /* Check that all ranks have the same plan. Collective over the backend. A rank whose planning
 ** failed passes plan NULL and its error in *failed, so that the other ranks do not wait for it. If
 ** plans differ, every rank gets MGRID_DISAGREE, which names the first family and the ranks that
-** differ. If planning failed on all ranks, each rank gets its own error back. failed may be NULL,
-** or err itself. */
+** differ. If planning failed on some ranks, every rank gets MGRID_DISAGREE with the error of the
+** first of them; if on all, each rank gets its own error back. failed may be NULL, or err
+** itself. */
 MGRID_API mgrid_status mgrid_agree(mgrid_backend *b, const mgrid_plan *plan,
                                    const mgrid_error *failed, mgrid_error *err);
-/* Agree on the plan, then create this rank's communicators in schedule order. Collective over the
-** backend. If one rank fails, every rank gets an error and no communicator stays. Groups with equal
-** members and options share a communicator, also with earlier states of the same backend. `name`
-** (NULL: "") becomes part of the communicators' names; the error is MGRID_DUPLICATE if a state of
-** another plan has that name. The host's log gets a warning about options that the backend ignores.
-** A rank whose planning failed passes plan NULL and its error in *err, so that the other ranks do
-** not wait for it; every rank gets the error. If the recipe has policies, its text is compared as
-** well: if it differs, ranks with equal plans get MGRID_DISAGREE. */
+/* Agree on the plan, then create this rank's communicators in schedule order, except those of lazy
+** families. Collective over the backend. If one rank fails, every rank gets an error and no
+** communicator stays. Groups with equal members and options share a communicator, also with earlier
+** states of the same backend. `name` (NULL: "") becomes part of the communicators' names;
+** MGRID_DUPLICATE if a state of another plan has that name, unless it is "". The host's log gets a
+** warning about options that the backend ignores. A rank whose planning failed passes plan NULL and
+** its error in *err, so that the other ranks do not wait for it; every rank gets an error. If the
+** recipe has policies, its text is compared as well: if it differs, ranks with equal plans get
+** MGRID_DISAGREE. */
 MGRID_API mgrid_state *mgrid_materialize(const mgrid_plan *plan, mgrid_backend *b, const char *name,
                                          mgrid_error *err);
 /* Add an owner; this never fails. Add the same number of owners on every rank. Local. */
@@ -40,19 +42,19 @@ MGRID_API mgrid_state *mgrid_state_ref(mgrid_state *s);
 MGRID_API void mgrid_state_free(mgrid_state *s);
 /* Free the state on this rank before the other ranks do. Local. If this rank shares a communicator
 ** of the state with another rank, even one that a lazy family would create later, return
-** MGRID_REFUSED and free nothing. The other
-** ranks keep their communicators and free the state later; they may no longer make calls over all
-** ranks of the state (prove, create, move). This rank may still take part in other calls over all
-** ranks; they do not compare its list of states. */
+** MGRID_REFUSED and free nothing. The other ranks keep their communicators and free the state
+** later; they may no longer make calls over all ranks of the state (prove, create, move). This rank
+** may still take part in other calls over all ranks; they do not compare its list of states. */
 MGRID_API mgrid_status mgrid_state_leave(mgrid_state *s, mgrid_error *err);
-/* Create the communicators of a lazy family. Collective over the backend. If they exist, do
-** nothing. */
+/* Create the communicators of a lazy family. Collective over the backend, also if they exist
+** already; then nothing is created. */
 MGRID_API mgrid_status mgrid_state_create(mgrid_state *s, const char *family, mgrid_error *err);
-/* Prove every communicator of this rank by collectives: an all-gather (members and order), a sum, a
-** broadcast from every position, a ring, and with MPI an all-to-all (up to 512 members). Collective
-** over the backend; every rank gets the verdict. *proved (may be NULL) is the number of
-** communicators proved on this rank. Return MGRID_NO_KERNEL if calls end but write nothing, as over
-** a GPU runtime without kernels. Then nothing is proved, and the communicators stay usable. */
+/* Prove every communicator of this rank by collectives: a broadcast from every position (members
+** and order), a sum, a ring, and with MPI an all-to-all (up to 512 members). Collective over the
+** backend; every rank gets the verdict. *proved (may be NULL) is the number of communicators of
+** this rank with several members on which the proof ran. Return MGRID_NO_KERNEL if calls end but
+** write nothing, as over a GPU runtime without kernels. Then nothing is proved, and the
+** communicators stay usable. */
 MGRID_API mgrid_status mgrid_state_prove(mgrid_state *s, int64_t *proved, mgrid_error *err);
 
 MGRID_API const mgrid_plan *mgrid_state_plan(const mgrid_state *s);
@@ -149,14 +151,15 @@ typedef struct mgrid_segment {
 ** no allocation. Position p of the segment is global rank mgrid_group_at(g, out->start + p). */
 MGRID_API mgrid_status mgrid_group_segment(const mgrid_group *g, size_t n, const int64_t *sizes,
                                            mgrid_segment *out, mgrid_error *err);
-/* Return the backend that made the group's communicator: "mpi", "nccl" or "rccl" (a family may
-** choose it by the option `backend`); "dry", "pmix" or "carrier" in a state without communicators;
-** "none" if the family chose "none"; "" for other groups of one rank without a communicator of
-** their own. */
+/* Return the backend of the group's communicator: that of the family's option `backend` ("mpi",
+** "nccl", "rccl" or "none"), else that of the state, which makes no communicators if it is "dry",
+** "pmix" or "carrier". "" for groups of one rank without a communicator of their own, unless the
+** family chose "none". */
 MGRID_API const char *mgrid_group_backend(const mgrid_group *g);
 /* Return the communicator, which mgrid_mpi_comm (moongrid_mpi.h) and mgrid_nccl_comm
 ** (moongrid_nccl.h) read. It is NULL for most groups of one rank, for a lazy family that is not
-** created yet, for backend "none", and in a dry state. */
+** created yet, for backend "none", and in a state without communicators ("dry", "pmix",
+** "carrier"). */
 MGRID_API void *mgrid_group_native(const mgrid_group *g);
 /* The type that mgrid_group_native points to. */
 typedef enum mgrid_native {
@@ -182,14 +185,15 @@ typedef struct mgrid_nccl_window {
 } mgrid_nccl_window;
 #define MGRID_NCCL_WINDOW_INIT \
   { sizeof(mgrid_nccl_window), NULL, 0, NULL }
-/* Get a window by name. If mgrid_group_native is NULL, its fields are NULL and 0, without an error.
-** Return MGRID_UNKNOWN_NAME for an unknown name. Local, no allocation. */
+/* Get a window by name. If the group has no communicator of NCCL, the fields of *out are NULL and
+** 0, without an error. Return MGRID_UNKNOWN_NAME for an unknown name. Local, no allocation. */
 MGRID_API mgrid_status mgrid_group_window(const mgrid_group *g, const char *name,
                                           mgrid_nccl_window *out, mgrid_error *err);
 /* Return the group's ncclDevComm, which the option `device` asks for (NCCL 2.28.7 and later). It is
-** created in schedule order, and destroyed before the communicator. *version (may be NULL) is the version of NCCL
-** that it belongs to, 22809 for 2.28.9: kernels built with headers of another 2.x cannot read it.
-** mgrid_nccl_device in moongrid_nccl.h checks this. Return NULL and 0 if there is none. Local. */
+** created in schedule order, and destroyed before the communicator. *version (may be NULL) is the
+** version of NCCL that it belongs to, 22809 for 2.28.9: kernels built with headers of another 2.x
+** cannot read it. mgrid_nccl_device in moongrid_nccl.h checks this. Return NULL and 0 if there is
+** none. Local. */
 MGRID_API const void *mgrid_group_device(const mgrid_group *g, int *version);
 
 /* ------------------------------ states that change: lost ranks, new ranks, memory */
@@ -207,9 +211,9 @@ MGRID_API const void *mgrid_group_device(const mgrid_group *g, int *version);
 ** ncclCommShrink", or MGRID_LOG_WARN "...: created again with 3 ranks, from a fresh id, because
 ** ..." with the reason of this rank. Lost ranks are never contacted.
 **
-** Shrinking ends the calls that still run on the old communicator. To end calls that hang on other communicators, call
-** mgrid_state_revoke first. Free the old state as usual; its communicators with lost ranks are then
-** aborted. */
+** Shrinking ends the calls that still run on the old communicator. To end calls that hang on other
+** communicators, call mgrid_state_revoke first. Free the old state as usual; its communicators with
+** lost ranks are then aborted. */
 MGRID_API mgrid_state *mgrid_state_shrink(mgrid_state *s, const char *family, size_t n,
                                           const int64_t *lost, mgrid_error *err);
 /* End the calls that run on the communicators of the state on this rank, for example a collective
@@ -227,8 +231,9 @@ MGRID_API mgrid_status mgrid_state_revoke(mgrid_state *s, mgrid_error *err);
 ** (moongrid_survive.h) does this on old and new ranks, and also makes the plan and the move.
 ** `larger` is a backend over all ranks, old and new. The old ranks keep their numbers, and the new
 ** ones follow (as MPI_Intercomm_merge orders them, with high = false on the old ones). `plan` is
-** for that world. New ranks call mgrid_state_join with an equal plan and name. For each NCCL group
-** the members take the first of these ways that is open to all of them:
+** for that world. New ranks call mgrid_state_join with an equal plan and name. MGRID_UNSUPPORTED if
+** a family of the plan has a `parent`. For each NCCL group the members take the first of these ways
+** that is open to all of them:
 **
 **   keep   An unchanged group with the same options keeps its communicator, which leaves the old
 **          state. No other state may use it, and it may have no windows and no device communicator.

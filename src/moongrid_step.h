@@ -23,15 +23,16 @@ typedef struct mgrid_step mgrid_step;
 ** each time with the limits of a call (mgrid_limits). `file` is a file in the recipe's folder that
 ** returns the step, a function (s, p, base); NULL: the step of the recipe, or of its base. Local;
 ** O(world) in memory and time. MGRID_UNKNOWN_NAME: there is no step. MGRID_LIMIT: all classes
-** together take more than the seconds of a plan. The step keeps the plan; the caller frees the
-** step. */
+** together take more than the seconds of a plan, or the world has more than 2^26 ranks. The step
+** keeps the plan; the caller frees the step. */
 MGRID_API mgrid_step *mgrid_step_new(mgrid_runtime *rt, const mgrid_plan *plan, const char *file,
                                      mgrid_error *err);
 MGRID_API mgrid_step *mgrid_step_ref(const mgrid_step *s);
 MGRID_API void mgrid_step_free(mgrid_step *s);
 
-/* Do the same for the plan of a state and the runtime that made it. Collective over the backend,
-** all or nothing: if a rank fails, or has other programs, all ranks get the error that names it. */
+/* Evaluate the step for the plan of a state; rt is the runtime that made this plan. Collective over
+** the backend, all or nothing: if a rank fails, or has other programs, all ranks get the error that
+** names it. */
 MGRID_API mgrid_step *mgrid_state_step(mgrid_runtime *rt, const mgrid_state *state,
                                        const char *file, mgrid_error *err);
 
@@ -64,8 +65,8 @@ typedef struct mgrid_step_price_options {
   bool blocking; /* under the rules of MPI, with its algorithms; else those of NCCL */
   /* blocking: sends of at most this number of bytes do not wait for their receiver */
   int64_t eager;
-  /* of a GPU in a second; 0: take it from the costs, or from the data sheet of the machine's
-  ** preset */
+  /* floating-point operations of a GPU in a second; 0: take the number from the costs, or from the
+  ** data sheet of the machine's preset */
   double flops;
   /* JSON: latencies, measured efficiencies and so on (src/step/README.md); NULL: none */
   const char *costs;
@@ -119,10 +120,11 @@ typedef struct mgrid_step_call {
   size_t size; /* sizeof(mgrid_step_call) */
   /* such as "all_reduce"; stream "main" unless the step names another */
   const char *operation, *family, *stream;
-  const char *file; /* of the recipe, with the line */
+  const char *file; /* the file of the recipe that has `line` */
   int line;
   int64_t bytes; /* as in the recipe */
-  /* of the root, of the receiver of a send, or of the sender of a receive; -1: none */
+  /* the position in the group of the root, of the receiver of a send, or of the sender of a
+  ** receive; -1: none */
   int64_t position;
 } mgrid_step_call;
 #define MGRID_STEP_CALL_INIT \
@@ -135,7 +137,8 @@ MGRID_API mgrid_step_follower *mgrid_step_follow(const mgrid_step *s, int64_t ra
                                                  mgrid_error *err);
 MGRID_API void mgrid_step_follower_free(mgrid_step_follower *f);
 MGRID_API void mgrid_step_rewind(mgrid_step_follower *f); /* to the first call, for the next step */
-/* Write the next call, and go on. False: the program has ended. */
+/* Write the next call, and go on. False: the program has ended, or *out was not set to
+** MGRID_STEP_CALL_INIT. */
 MGRID_API bool mgrid_step_next(mgrid_step_follower *f, mgrid_step_call *out);
 /* Check that this is the next call, and go on. For debug builds of a trainer, before each call.
 ** MGRID_DISAGREE: the program has another call next, which the message names with its line; the

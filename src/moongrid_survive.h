@@ -25,7 +25,8 @@ extern "C" {
 ** ranks. */
 MGRID_API mgrid_status mgrid_topology_spares(mgrid_topology *t, size_t n, const int64_t *ranks,
                                              mgrid_error *err);
-/* Return the number of spares of a plan, or the ith of them, ascending; -1: no such spare. */
+/* mgrid_plan_nspares returns how many spares a plan has, mgrid_plan_spare the ith of them,
+** ascending; -1: there is none. */
 MGRID_API int64_t mgrid_plan_nspares(const mgrid_plan *p);
 MGRID_API int64_t mgrid_plan_spare(const mgrid_plan *p, int64_t i);
 
@@ -44,7 +45,8 @@ typedef struct mgrid_losses_options {
   size_t size;        /* sizeof(mgrid_losses_options) */
   const char *how;    /* "replace", "shrink" or "stop"; NULL: ask the recipe */
   const char *params; /* a file of parameters, as of mgrid_runtime_plan; NULL: none */
-  /* parameters that a shrink may change, "dp=3", as a policy returns them; with `how` */
+  /* parameters that a shrink changes, such as "dp=3", as a policy may return them; only with
+  ** `how` */
   size_t nparams;
   const char *const *changed;
 } mgrid_losses_options;
@@ -68,7 +70,7 @@ MGRID_API void mgrid_losses_free(mgrid_losses *l);
 ** from the largest down with the arguments of the plan, none larger than the present one;
 ** parameters that the policy returned replace those arguments. Survivors that the new layout does
 ** not use are idle: they are spares of the next plan. The others take the places that keep the most
-** groups together. A policy that fails, or returns none of these answers, is an error. An answer
+** groups together. It is an error if the policy fails, or returns none of these answers. An answer
 ** that cannot be carried out gives MGRID_LOSS_STOP. MGRID_OUT_OF_RANGE for an unknown rank,
 ** MGRID_DUPLICATE for a rank given twice, MGRID_REFUSED if all are lost. */
 MGRID_API mgrid_loss *mgrid_loss_new(mgrid_losses *l, size_t n, const int64_t *lost,
@@ -81,15 +83,16 @@ MGRID_API const mgrid_plan *mgrid_loss_plan(const mgrid_loss *x);
 ** there is none, or the rank is lost. */
 MGRID_API int64_t mgrid_loss_old(const mgrid_loss *x, int64_t rank);
 MGRID_API int64_t mgrid_loss_rank(const mgrid_loss *x, int64_t old);
-/* Write the digest of the decision (answer, next plan, map of ranks), 32 hex digits and a 0: it is
-** equal on ranks that decided the same. */
+/* Write the digest of the decision (lost ranks, answer, next plan, map of ranks), 32 hex digits and
+** a 0: it is equal on ranks that decided the same. */
 MGRID_API void mgrid_loss_digest(const mgrid_loss *x, char out[33]);
 
 typedef struct mgrid_loss_sums {
   size_t size;             /* sizeof(mgrid_loss_sums) */
   int64_t lost, survivors; /* ranks */
   int64_t layout, idle;    /* ranks of the new layout; survivors in none of its families */
-  /* communicators of the job: with the same ordered members; new ones; those that end */
+  /* communicators of the job: in both plans (mgrid_loss_kept); only in the next plan; only in the
+  ** old one */
   int64_t kept, made, dropped;
   int64_t stay, moved; /* bytes that ranks of the new layout already hold; that others send them */
   int64_t missing;     /* bytes that no survivor holds, each counted once */
@@ -123,8 +126,9 @@ MGRID_API const mgrid_loss_missing_part *mgrid_loss_missing(const mgrid_loss *x,
 
 /* Plan the move that fills the new layout from surviving copies, seen from a rank of the next plan.
 ** The move numbers ranks as the next plan does. Name n tensors; n 0 takes all that both plans have
-** in the same shape. Parts that no survivor holds are missing from the move
-** (mgrid_move_sums.missing). options may be NULL; the loss sets its `ranks` and `old`. */
+** in the same shape. MGRID_REFUSED if there are none, or the job stops. Parts that no survivor
+** holds are missing from the move (mgrid_move_sums.missing). options may be NULL; the loss sets its
+** `ranks` and `old`. */
 MGRID_API mgrid_move *mgrid_loss_move(const mgrid_loss *x, int64_t rank, size_t n,
                                       const char *const *tensors, const mgrid_move_options *options,
                                       mgrid_error *err);
@@ -167,17 +171,18 @@ typedef struct mgrid_recover_options {
 ** reason, all ranks keep their places, and go on with new communicators. With options.backend step
 ** 1 ends only the calls of this rank, so every rank must call mgrid_state_recover.
 **   *now   the state of the next plan, which owns its backend (mgrid_state_backend)
-**   *loss  the lost ranks, and what the job becomes: the map of ranks, the parts without a copy
+**   *loss  the lost ranks, and what the job becomes: the map of ranks, the parts without a copy; loss may be NULL
 **   *move  the move that fills the new layout from surviving copies, seen from this rank; move NULL: plan none
-** The old state then only answers questions. Keep it until mgrid_state_settle succeeds, so that you
-** can recover from it once more; then free it, which is local. The new state takes over its
-** settings. MGRID_UNSUPPORTED if the backend ends with its first lost rank (every MPI but Open MPI
-** 5.0 and later under mpirun --with-ft ulfm; a carrier of the host without options.backend).
-** MGRID_REFUSED if the job stops, by the recipe or because no layout fits the survivors;
-** MGRID_DISAGREE if ranks decide differently; MGRID_TIMED_OUT, with the rank, if a survivor does
-** not come: it is stopped, or it ended by itself, and MPI declares such a rank lost only under
-** mpirun --mca mpi_ft_detector true. After an error nothing was made; start again from the last
-** checkpoint. The caller frees all results. */
+** If the plans have no tensor in common, pass move NULL (else MGRID_REFUSED). The old state then
+** only answers questions. Keep it until mgrid_state_settle succeeds, so that you can recover from
+** it once more; then free it, which is local. The new state takes over its settings.
+** MGRID_UNSUPPORTED if the backend ends with its first lost rank (every MPI but Open MPI 5.0 and
+** later under mpirun --with-ft ulfm; a carrier of the host without options.backend). MGRID_REFUSED
+** if the job stops, by the recipe or because no layout fits the survivors; MGRID_DISAGREE if ranks
+** decide differently; MGRID_TIMED_OUT, with the rank, if a survivor does not come: it is stopped,
+** or it ended by itself, and MPI declares such a rank lost only under mpirun --mca mpi_ft_detector
+** true. After an error nothing was made; start again from the last checkpoint. The caller frees all
+** results. */
 MGRID_API mgrid_status mgrid_state_recover(mgrid_state *s, mgrid_losses *losses,
                                            const mgrid_recover_options *options, mgrid_state **now,
                                            mgrid_loss **loss, mgrid_move **move, mgrid_error *err);
@@ -186,8 +191,8 @@ MGRID_API mgrid_status mgrid_state_recover(mgrid_state *s, mgrid_losses *losses,
 ** MGRID_LOST_RANK if a rank was lost or passes that status; then free the state, which does not
 ** wait, and recover from the old one again. Otherwise the error of the first rank that failed by
 ** itself. Every rank that is not lost must call it. If a rank dies during the call, MPI may give
-** the result to only some of the others: the rest return MGRID_LOST_RANK, and meet them in the
-** recovery. */
+** the result to only some of the other ranks; those without it return MGRID_LOST_RANK, and all meet
+** again in the recovery. */
 MGRID_API mgrid_status mgrid_state_settle(mgrid_state *s, mgrid_status mine, mgrid_error *err);
 /* Set *number to the least *number of all ranks, such as the last step that every rank has done.
 ** Collective over the backend; spares take part. On an error, such as MGRID_LOST_RANK, *number is
@@ -226,17 +231,18 @@ typedef struct mgrid_enlarge_options {
 **   4. compares the plans, and makes the state by mgrid_state_grow and mgrid_state_join.
 **   *now   the state of the larger world, with default settings. It is an owner of rt
 **   *move  the move that fills the new layout from the old one, seen from this rank; move NULL: plan none
-** Then run the move over `larger` (mgrid_move_run; a new rank passes empty buffers), call
-** mgrid_state_settle on the new state, and then free the old one. All or nothing: on failure every
-** rank, old and new, gets one error, and the old state is as before (but see mgrid_state_grow about
-** blocking communicators of NCCL). MGRID_DISAGREE if a rank has another version, recipe, argument
-** or old plan, or is in another call. MGRID_REFUSED if the recipe accepts no layout, an old rank
-** passes no state, or a new rank passes a state. MGRID_TIMED_OUT, with the rank, if a rank does not
-** call this within the backend's timeout. MGRID_LOST_RANK if a rank is lost meanwhile (Open MPI 5.0
-** under mpirun --with-ft ulfm; other MPIs end the job). Free `larger` after a failure; the old job
-** goes on over its own backend. With NCCL, communicators that are kept leave the old state. After a
-** loss or an error of yours that comes later, also in mgrid_state_settle, the old state lacks them,
-** so call mgrid_state_recover on it. */
+** If the plans have no tensor in common, pass move NULL (else MGRID_REFUSED). Then run the move
+** over `larger` (mgrid_move_run; a new rank passes empty buffers), call mgrid_state_settle on the
+** new state, and then free the old one. All or nothing: on failure every rank, old and new, gets
+** one error, and the old state is as before (but see mgrid_state_grow about blocking communicators
+** of NCCL). MGRID_DISAGREE if a rank has another version, recipe, argument or old plan, or is in
+** another call. MGRID_REFUSED if the recipe accepts no layout, an old rank passes no state, or a
+** new rank passes a state. MGRID_TIMED_OUT, with the rank, if a rank does not call this within the
+** backend's timeout. MGRID_LOST_RANK if a rank is lost meanwhile (Open MPI 5.0 under mpirun
+** --with-ft ulfm; other MPIs end the job). Free `larger` after a failure; the old job goes on over
+** its own backend. With NCCL, communicators that are kept leave the old state. After a loss or an
+** error of yours that comes later, also in mgrid_state_settle, the old state lacks them, so call
+** mgrid_state_recover on it. */
 MGRID_API mgrid_status mgrid_state_enlarge(mgrid_state *s, mgrid_runtime *rt, size_t n,
                                            const char *const *args, mgrid_backend *larger,
                                            const mgrid_enlarge_options *options, mgrid_state **now,

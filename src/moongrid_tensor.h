@@ -86,16 +86,17 @@ MGRID_API mgrid_tensor *mgrid_tensor_new(const mgrid_grid *over, const char *typ
 ** are best.
 **
 ** The n values of was are 0 or more, those of now 0 to pieces - 1; weight NULL: 1 each, else 0 or
-** more. pieces is 1 to 1024; units of higher pieces must move. out may be was or now. O(n + k^2
-** pieces) for k sets that are not empty, about 2 s for 1024; memory O(n + pieces). */
+** more. pieces is 1 to 1024; a unit whose was[i] is `pieces` or more must move. out may be was or
+** now. O(n + k^2 pieces) for k sets that are not empty, about 2 s for 1024; memory O(n +
+** pieces). */
 MGRID_API mgrid_status mgrid_relabel(size_t n, const int64_t *was, const int64_t *now,
                                      const int64_t *weight, int64_t pieces, int64_t *out,
                                      int64_t *kept, mgrid_error *err);
 /* Flatten tensors as ZeRO and FSDP do. The parts that a rank has of n tensors lie one after the
 ** other in an array of one dimension. `ndims` dims of the grid, outermost first, cut this array
-** into slices of one size, a multiple of `pad` elements. Padding is at the end of the last slices,
-** and a slice may begin and end inside a tensor. out[i] is tensor i, flattened: a rank's part is
-** the range of elements, in C order, that lies in the rank's slice.
+** into slices of one size, a multiple of `pad` elements (1 or more). Padding is at the end of the
+** last slices, and a slice may begin and end inside a tensor. out[i] is tensor i, flattened: a
+** rank's part is the range of elements, in C order, that lies in the rank's slice.
 **
 ** The tensors have one grid and one type, are not flat themselves, and are not cut by these dims. A
 ** dim along which parts of one tensor differ in size (or are absent) must cut all tensors, so that
@@ -121,8 +122,8 @@ MGRID_API int64_t mgrid_tensor_holders(const mgrid_tensor *t);
 */
 MGRID_API size_t mgrid_tensor_describe(const mgrid_tensor *t, char *buf, size_t len);
 
-/* Add a tensor to a topology: it is printed, part of the digest, and needs no communicator.
-** Families, grids and tensors have names of one name space; that of a tensor may be as in
+/* Add a tensor to a topology: it is printed, part of the digest, and needs no communicator. The
+** names of families, grids and tensors must all be different. That of a tensor may be as in
 ** checkpoints, "model.layers.0.mlp.up_proj.weight": letters, digits, _ . - and /, at most 255. */
 MGRID_API mgrid_status mgrid_topology_add_tensor(mgrid_topology *topology, const char *name,
                                                  const mgrid_tensor *t, mgrid_error *err);
@@ -157,9 +158,9 @@ MGRID_API mgrid_status mgrid_tensor_local(const mgrid_plan *p, const char *name,
 typedef struct mgrid_run { /* never changes */
   int64_t start, length;   /* indices of the tensor's axis */
 } mgrid_run;
-/* Write the runs of a rank's part on an axis, ascending, at most `cap` of them (of a flat tensor:
-** before it is cut into slices); return how many there are, 0 if the rank holds none, or -1 after
-** filling *err. Local, O(dims + runs), no allocation. */
+/* Write at most `cap` of the runs of a rank's part on an axis, ascending; for a flat tensor those
+** of the part before it is cut into slices. Return how many runs there are, 0 if the rank holds no
+** part, or -1 after filling *err. Local, O(dims + runs), no allocation. */
 MGRID_API int64_t mgrid_tensor_runs(const mgrid_plan *p, const char *name, int64_t rank,
                                     size_t axis, size_t cap, mgrid_run *runs, mgrid_error *err);
 
@@ -199,11 +200,11 @@ typedef struct mgrid_move_options {
 #define MGRID_MOVE_OPTIONS_INIT \
   { sizeof(mgrid_move_options), false, 0, NULL, false, 0, 0, NULL }
 
-/* Plan the move of some tensors, by name, or of all (ntensors 0), seen from one rank of the move.
-** The ranks of a move are those of `from`, and new ones that only `to` has; the plans may have
-** different worlds. Tensors are in the order of these names, or of `from`. Refused if a tensor is
-** in only one of the plans, or differs in its axes or type. options may be NULL. Local, no
-** messages.
+/* Plan the move of the named tensors, or of all (ntensors 0), seen from one rank of the move. The
+** ranks of a move are those of `from`, and new ones that only `to` has; the plans may have
+** different worlds. The move has the tensors in the order of the names, or without names in that of
+** `from`. MGRID_REFUSED if a tensor is in only one of the plans, or differs in its axes or type, or
+** if there are no tensors. options may be NULL. Local, no messages.
 **
 ** O(dims) for each message of this rank, in any worlds, even if grids do not fit into each other,
 ** as 6 x 4 and 4 x 6 ranks. Each message costs O(copies of the tensor) more in four cases: ranks
@@ -237,8 +238,8 @@ typedef struct mgrid_move_peer {
 } mgrid_move_peer;
 #define MGRID_MOVE_PEER_INIT \
   { sizeof(mgrid_move_peer), -1, 0, 0, -1, -1 }
-/* Return the number of ranks that this rank sends to or receives from, or describe the ith of them,
-** in the order of ranks. */
+/* mgrid_move_npeers returns how many ranks this rank sends to or receives from. mgrid_move_peers
+** describes the ith of them, in the order of ranks; MGRID_OUT_OF_RANGE: there is none. */
 MGRID_API size_t mgrid_move_npeers(const mgrid_move *m);
 MGRID_API mgrid_status mgrid_move_peers(const mgrid_move *m, size_t i, mgrid_move_peer *out,
                                         mgrid_error *err);
@@ -335,9 +336,9 @@ MGRID_API mgrid_status mgrid_move_run(const mgrid_move *m, mgrid_backend *b,
                                       const mgrid_buffer *from, const mgrid_buffer *to,
                                       const mgrid_move_run_options *options, mgrid_error *err);
 /* Prove a move: every rank fills its parts with numbers that identify tensor and element, moves
-** them by mgrid_move_run, and checks every element that it receives. MGRID_UNPROVED on all ranks,
-** with the first element that is wrong. Collective. It allocates both parts of all tensors, and the
-** window. */
+** them by mgrid_move_run, and checks every element of its new parts. MGRID_UNPROVED on all ranks,
+** with the first element that is wrong; MGRID_REFUSED if elements are missing. Collective. It
+** allocates both parts of all tensors, and the window. */
 MGRID_API mgrid_status mgrid_move_prove(const mgrid_move *m, mgrid_backend *b,
                                         const mgrid_move_run_options *options, mgrid_error *err);
 

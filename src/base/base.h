@@ -13,9 +13,9 @@
 
 #define MGRID_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 
-enum { MGRID_NAME_MAX = 31 };       /* longest name of a dim, grid or family */
+enum { MGRID_NAME_MAX = 31 };       /* longest name of a dim, grid, family and the like */
 enum { MGRID_ITEM_NAME_MAX = 255 }; /* longest name of an item, such as a tensor */
-enum { MGRID_TEXT_MAX = 1 << 20 };  /* bytes of a file to read, and of a string in a recipe */
+enum { MGRID_TEXT_MAX = 1 << 20 };  /* most bytes of a recipe, and of a string in it */
 #define MGRID_WORLD_MAX INT64_C(2147483647)
 
 /* Set *err (which may be NULL) to a status and a message. If *err holds an error already, leave it:
@@ -44,9 +44,9 @@ mgrid_error *mgrid_error_open(mgrid_error *err);
 /* Free this error. If the function failed, first copy the error to *err; if it is empty, say that
 ** `what` failed ("the function of a map"). */
 void mgrid_error_close(mgrid_error *own, bool failed, const char *what, mgrid_error *err);
-/* Return whether a required pointer is missing. `given`: it is not NULL. If it is missing, *err
-** becomes MGRID_USAGE, "WHAT is NULL". Do not check objects in this way: if one is NULL, the call
-** that should have made it has filled *err. */
+/* Return whether a required pointer is missing. `given`: whether the pointer is not NULL. If it is
+** missing, *err becomes MGRID_USAGE, "WHAT is NULL". Do not check objects in this way: if one is
+** NULL, the call that should have made it has filled *err. */
 bool mgrid_lacks(bool given, const char *what, mgrid_error *err);
 /* Do the same for a list of n elements. */
 bool mgrid_lacks_list(size_t n, bool given, const char *what, mgrid_error *err);
@@ -57,7 +57,7 @@ mgrid_status mgrid_error_reword(mgrid_error *err, const char *fmt, ...) MGRID_PR
 /* Structs that a host allocates start with their size. The size grows with versions of moongrid.h;
 ** `known` is the size in this version. `what` names the struct in the error. */
 enum { MGRID_STRUCT_MAX = 4096 }; /* no INIT macro sets a larger size */
-/* Check that the struct has a size, and that all bytes after `known` are zero. */
+/* Check that the struct is there and has a size, and that all its bytes after `known` are zero. */
 mgrid_status mgrid_struct_check(const void *given, size_t known, const char *what,
                                 mgrid_error *err);
 /* Check the struct and copy its fields over the defaults in *own. `given` NULL: keep the
@@ -98,8 +98,8 @@ static inline bool mgrid_spend(mgrid_budget *b, int64_t work) {
 }
 
 /* Resize memory with the host's allocator if it has set one, else with realloc and free. `was` is
-** the size of `block`. bytes 0 frees it. mgrid_zeroed returns zeroed memory of 1 byte or more.
-** memory.c */
+** the size of `block`. bytes 0 frees it. mgrid_zeroed returns new memory of `bytes` bytes (1 or
+** more), all zero. memory.c */
 void *mgrid_realloc(const mgrid_hooks *h, void *block, size_t was, size_t bytes);
 /* The allocator in use if the host sets none. */
 void *mgrid_allocate(void *ud, void *block, size_t was, size_t bytes);
@@ -135,7 +135,7 @@ void mgrid_text_int(mgrid_text *t, int64_t n); /* as "%" PRId64, several times f
 /* Append a text as JSON. It must be UTF-8 on one line (mgrid_check_line). */
 void mgrid_text_quoted(mgrid_text *t, const char *s);
 void mgrid_text_numbers(mgrid_text *t, size_t n, const int64_t *list);
-/* write the digits of n before `end`; return the first character */
+/* write n in decimal, so that the text ends before `end`; return its first character */
 char *mgrid_digits(int64_t n, char *end);
 void mgrid_text_free(mgrid_text *t);
 /* Return the text as a C string, "" if it is empty. */
@@ -179,7 +179,7 @@ mgrid_locale mgrid_locale_plain(void);
 void mgrid_locale_back(mgrid_locale of);
 
 /* Return whether text is safe for a terminal: it is UTF-8, and has no control characters, not even
-** newlines. chars.c */
+** newlines, and none that change the direction of text. chars.c */
 bool mgrid_is_shown(const char *s, size_t len);
 /* Check a name, or another text of one line, when it enters the library. Only safe text gets in, so
 ** code that prints it need not escape it. `what` names the text in the error: "the name of a
@@ -210,7 +210,8 @@ mgrid_status mgrid_read_stdin(size_t most, mgrid_text *t, mgrid_error *err);
 /* Read the first bytes of a regular file, at most `room`. Return how many they are. */
 size_t mgrid_file_begins(const char *path, char *buf, size_t room);
 
-/* Return whether a dim, grid or family may have this name. */
+/* Return whether s is a letter or _, then letters, digits or _, at most 31 characters in all: a
+** name of a dim, a grid, a family and the like. */
 bool mgrid_is_name(const char *s);
 /* Return whether an item may have this name: letters, digits, _ . - and /, at most 255, as
 ** checkpoints name tensors. */

@@ -48,7 +48,7 @@ mgrid_field mgrid_field_at(const mgrid_field *f, size_t i);
 /* Report a fault if the field is not an object, or has a field that is not among `names`. Blanks
 ** separate the names. */
 void mgrid_field_only(const mgrid_field *f, const char *names);
-/* Return the length of a list. It must be from low to high. 0 after a fault. */
+/* Return the length of a list. The length must be from low to high. 0 after a fault. */
 size_t mgrid_field_list(const mgrid_field *f, size_t low, size_t high);
 /* Return a whole number from low to high; 0 after a fault. */
 int64_t mgrid_field_number(const mgrid_field *f, int64_t low, int64_t high);

@@ -116,8 +116,8 @@ static mgrid_status take_over(const mgrid_output *o, mgrid_error *err) {
   return s ? s : files_walk(o, true, err);
 }
 
-/* Lock the open folder. If this process has just made it, wait for the lock: other processes only
-** look whether the folder is theirs. */
+/* Lock the open folder. If this process has just made it, wait for the lock: another process may
+** have locked the folder first, and taken it over. */
 static mgrid_status lock(const mgrid_output *o, bool made, mgrid_error *err) {
   if (flock(o->lock, made ? LOCK_EX : LOCK_EX | LOCK_NB) == 0) return MGRID_OK;
   if (errno == EWOULDBLOCK)
@@ -154,8 +154,8 @@ static mgrid_status make_part(mgrid_output *o, bool *again, mgrid_error *err) {
 }
 
 /* Flush the folder above, which makes the name survive a crash of the machine. Some file systems
-** cannot flush a folder, and a folder may be writable but not readable. This is the last step; it
-** cuts the name off the path. */
+** cannot flush a folder, and a folder may be writable but not readable. This is the last step: it
+** cuts the last part off o->name. */
 static mgrid_status sync_above(mgrid_output *o, mgrid_error *err) {
   char *slash = strrchr(o->name.data, '/');
   if (slash) slash[1] = '\0';
@@ -222,9 +222,9 @@ const char *mgrid_output_place(const mgrid_output *o) {
   return o->lock >= 0 ? o->place.data : o->path.data;
 }
 
-/* Open a file that must be written in place: one that is not regular, or that is stdout or stderr
-** of this process, which goes on at its position. Return whether it is such a file; o->fd may still
-** be -1. */
+/* Open a file that must be written in place: a file that is not regular, or the file of this
+** process's stdout or stderr, where writing goes on at the present position. Return whether it is
+** such a file; o->fd may still be -1. */
 static bool open_as_it_is(mgrid_output *o, const struct stat *about) {
   struct stat own;
   for (int fd = 1; fd <= 2 && o->fd < 0; fd++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** files.h - the one way to write files and folders. Each gets its name only when it is complete and
-** on the disk, so a full disk, a signal or a crash leaves what was there before.
+** files.h - the one way to write files and folders. A file or folder gets its name only when it is
+** complete and on the disk, so a full disk, a signal or a crash leaves what was there before.
 **
 ** PATH is made in the folder PATH.part, which the sticky bit marks as ours. By this mark the next
 ** process knows what a killed one left, and removes it. Without the mark, PATH.part belongs to

@@ -121,7 +121,7 @@ static size_t slurp(const char *path, char *text, size_t room) {
 
 static const struct limit_row {
   mgrid_scarce of;
-  /* the column of /proc/self/statm with the pages that the process uses; -1: there is none */
+  /* `column` of /proc/self/statm has the pages that the process uses; -1: there is none */
   int resource, column;
   const char *whose, *name;
 } limit_rows[] = {

@@ -74,8 +74,8 @@ bool mgrid_sets_each(const mgrid_points *a, const mgrid_sets *sets, bool every, 
 ** cases of mgrid_points_each. */
 bool mgrid_sets_lack(const mgrid_points *a, const mgrid_sets *sets, int64_t *lowest,
                      mgrid_budget *budget);
-/* Find the lowest point of a that is in one of the sets; -1: there is none. Return false as
-** above. */
+/* Find the lowest point of a that is in one of the sets; -1: there is none. Return false in the
+** cases of mgrid_points_each. */
 bool mgrid_sets_overlap(const mgrid_points *a, const mgrid_sets *sets, int64_t *lowest,
                         mgrid_budget *budget);
 /* Return whether a and b have the same groups in the same order. *differs becomes the first group

@@ -146,8 +146,10 @@ int64_t mgrid_family_rank(const mgrid_family *f, int64_t group, int64_t position
 
 bool mgrid_family_locate(const mgrid_family *f, int64_t rank, int64_t nth, int64_t *group,
                          int64_t *position) {
+  int64_t unused[2];
   return f && rank >= f->low && rank <= f->high && nth >= 0
-         && f->form->locate(f, rank, nth, group, position);
+         && f->form->locate(f, rank, nth, group ? group : &unused[0],
+                            position ? position : &unused[1]);
 }
 
 int64_t mgrid_family_singles(const mgrid_family *f) {

@@ -25,7 +25,8 @@
 **   classes, op_pick
 **   form_view, form_strided, form_table,
 **   op_renumber, form_parts, form_pairs           forms, and the operations that make them
-**   op_regroup, grid, op_grid, family_read        take families of any form
+**   op_regroup, op_closure, grid, op_grid,
+**   family_read                                   take families of any form
 */
 #ifndef MGRID_FAMILY_H
 #define MGRID_FAMILY_H
@@ -113,7 +114,8 @@ typedef struct mgrid_splitting {
 } mgrid_splitting;
 
 /* The shapes of the groups. Two groups have one shape if adding a constant to the ranks of one
-** gives the other. Groups i * every to (i + 1) * every - 1 have shape i, for i from 0 to n - 1. */
+** gives the other. Groups i * every to (i + 1) * every - 1 have shape i, for i from 0 to n - 1;
+** later groups repeat these shapes in the same order. */
 typedef struct mgrid_shapes {
   int64_t n, every;          /* n is 0: the shapes are not known */
   const mgrid_strided *root; /* every group is a piece of a group of this rule */
@@ -170,9 +172,10 @@ struct mgrid_form {
   int64_t (*round)(const mgrid_family *f, int64_t group);
   int64_t (*in_round)(const mgrid_family *f, int64_t round);
 
-  /* Operations on families whose groups share no rank. What NULL means: `split` makes a CUT if
-  ** all groups have one size, else lists; `groups` makes lists; `bundle` and `pick` are refused,
-  ** and the message asks for lists. */
+  /* Operations. The callers of `split` and `bundle` have checked that the groups share no rank.
+  ** What NULL means: `split` makes a CUT if all groups have one size, else lists if they are
+  ** allowed; `groups` makes lists; `bundle` and `pick` are refused, and the message asks for
+  ** lists. */
   /* x->k is 1 or more */
   mgrid_status (*split)(mgrid_splitting *x, const mgrid_family *f, mgrid_error *err);
   /* n divides the groups */
@@ -192,8 +195,8 @@ struct mgrid_form {
 
 /* ------------------------------------------------------------------ family.c */
 
-/* Allocate a family of a form. depth, nodes and bytes are set; everything else is zero. f->own has
-** `own` bytes. Return NULL after an error. */
+/* Allocate a family of a form, with one owner. f->own has `own` bytes, all zero. The caller fills
+** these, and the sizes and bounds of the family. Return NULL after an error. */
 mgrid_family *mgrid_family_alloc(const mgrid_form *form, int64_t world, size_t own,
                                  mgrid_error *err);
 /* Count the family `below` as part of f. Refuse f if it is nested too deeply or has too many parts,
@@ -359,7 +362,8 @@ mgrid_family *mgrid_family_combine(bool zip, size_t n, const mgrid_family *const
 /* A zip with `spread` repeats the groups of f until there are `count`. Return how many members
 ** these have together. A result above MGRID_WORLD_MAX is not exact. */
 int64_t mgrid_spread_total(const mgrid_family *f, int64_t count);
-/* As mgrid_family_zip with `spread`, with a budget as above. */
+/* As mgrid_family_zip with `spread`. Charge the work to the budget; once that is exhausted, the
+** result means nothing. */
 mgrid_family *mgrid_family_spread(size_t n, const mgrid_family *const *fs, mgrid_budget *budget,
                                   mgrid_error *err);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
 ** form_pairs.c - the form PAIRS: pairs of ranks at a fixed distance inside every group. Optionally
-** the pairs also go around the end, as in a ring. Two ranks make only one pair: at half the size of
-** a group, the pairs around the end are the same as those before it, and are left out.
+** the pairs also go around the end, as in a ring. Two ranks make only one pair: if the step is half
+** the size of a group, the pairs around the end repeat the others, and are left out.
 */
 #include "families/classes.h"
 
@@ -226,7 +226,7 @@ static bool add_run(mgrid_classes *list, const mgrid_family *f, const mgrid_clas
   c->round = r.round;
   mgrid_class_spread(c, own->per);
   mgrid_class_line(c, 2, step * stride);
-  /* if not, the pairs go around the end, so the second rank is lower */
+  /* false for pairs around the end, whose second rank is lower */
   c->ruled = r.first + step < n;
   return mgrid_class_step(c, r.length, stride, 1)
          && mgrid_class_step(c, r.times, r.every * stride, r.every);

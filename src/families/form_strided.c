@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
 ** form_strided.c - the form STRIDED: a rule of modes, which answers by division. Its operations
-** move modes between `inside` and `index`. Where no modes describe the result, they make a view
-** (form_view.c).
+** move modes between `inside` and `index`. Where no modes describe the result, a split or a pick
+** makes a view (form_view.c), and a bundle is refused.
 */
 #include "families/classes.h"
 
@@ -104,7 +104,7 @@ static void repeat(int32_t *out, int64_t n, int64_t times, int64_t stride) {
 /* Write n ranks, from index `at` on, of the list of all groups one after the other. The inside
 ** modes and then the index modes count through that list. First make a pattern from the first
 ** modes, and as many steps of the next mode as keep it in the L1 cache. The rest is this pattern,
-** shifted; so memory is only written. */
+** shifted; so memory is written but not read. */
 static void strided_write_out(const mgrid_strided *s, int64_t at, int64_t n, int32_t *out) {
   enum { PATTERN = 2048 };
   int32_t pattern[PATTERN];
@@ -272,7 +272,7 @@ static mgrid_family *strided_bundle(const mgrid_family *f, int64_t n, mgrid_erro
   if (!mgrid_modes_cut(&f->rule->index, n, &joined, &index, &blocking))
     return mgrid_null(err, MGRID_REFUSED,
                       "bundle(%" PRId64 "): %" PRId64 " does not meet index mode (%" PRId64
-                      ":%" PRId64 "); use explicit lists",
+                      ":%" PRId64 "); call lists() first",
                       n, n, blocking.size, blocking.stride);
   mgrid_modes_append(&inside, &f->rule->inside);
   mgrid_modes_append(&inside, &joined);

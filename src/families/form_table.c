@@ -108,9 +108,10 @@ static mgrid_family *recognized(const mgrid_family *f, mgrid_error *err) {
   return s;
 }
 
-/* Give each group of a cover a round, greedily and in the order of the groups: the lowest round
-** that none of its members has yet. A bit mask holds the first 64 rounds of each rank. A counter
-** holds the later ones, because a rank may be in very many groups. */
+/* Give each group of a cover a round, greedily and in the order of the groups: of the first 64
+** rounds the lowest that none of its members has yet, else the round after the last of its members.
+** A bit mask holds the first 64 rounds of each rank; of the later ones only the last is kept,
+** because a rank may be in very many groups. */
 static mgrid_status table_set_rounds(mgrid_family *f, mgrid_error *err) {
   table *own = f->own;
   size_t ranks = (size_t)(f->high - f->low + 1);

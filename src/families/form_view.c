@@ -21,8 +21,8 @@ typedef struct cut {
   /* [n + 1]: piece i starts at position starts[i]; NULL: all pieces have one size */
   int64_t *starts;
   bool links; /* true: piece i has the positions i, i + n, i + 2n, ... instead */
-  /* true: number all groups for the first piece, then for the second; false: number the pieces of a
-  ** group one after the other */
+  /* true: the first pieces of all groups come first, then all second pieces; false: the pieces of a
+  ** group follow each other */
   bool by_row;
 } cut;
 

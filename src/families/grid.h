@@ -2,7 +2,8 @@
 **
 ** grid.h - the inside of a grid: dims over positions, and an order, which gives the rank at each
 ** position. An order is a family of one group. It is STRIDED where modes describe it, else a TABLE.
-** Consecutive ascending ranks need no order. So equal grids have one form.
+** Consecutive ascending ranks need no order. So the orders of equal grids are stored in the same
+** way.
 */
 #ifndef MGRID_GRID_H
 #define MGRID_GRID_H
@@ -27,8 +28,8 @@ struct mgrid_grid {
 
 /* --------------------------------------------------- grid.c: names and sizes */
 
-/* What dims cut: their sizes must multiply to `size`. Messages call it a dim, or the ranks of a
-** world, window or order. */
+/* The number to which the sizes of dims must multiply, and what messages call it: a dim, or the
+** ranks of a world, window or order. */
 typedef struct mgrid_whole {
   int64_t size;
   const char *dim;   /* NULL: ranks */
@@ -45,7 +46,8 @@ int64_t mgrid_dims_fill(const mgrid_whole *whole, size_t n, const mgrid_dim *dim
 
 /* -------------------------------------------------------------------- grid.c */
 
-/* Make a grid over the same ranks with other dims. Their product is the same. */
+/* Make a grid over the same ranks with other dims. The product of their sizes must be that of the
+** dims of g. */
 mgrid_grid *mgrid_grid_like(const mgrid_grid *g, size_t n, const mgrid_dim *dims, mgrid_error *err);
 /* Return the index of a dim, or -1 after a refusal with the nearest name. */
 int64_t mgrid_grid_require(const mgrid_grid *g, const char *dim, mgrid_error *err);

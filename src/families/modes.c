@@ -111,8 +111,9 @@ int64_t mgrid_gcd(int64_t a, int64_t b) {
   return a;
 }
 
-/* Append modes, with the three marks before, in and after each. The text is written from its end,
-** as one writes the digits of a number. */
+/* Append modes. marks: the characters before the size of a mode, between size and stride, and after
+** the stride; `between` separates two modes. The text is written from its end, because mgrid_digits
+** writes a number from its end. */
 static void put_modes(const mgrid_modes *m, const char marks[3], const char *between,
                       mgrid_text *t) {
   char text[MGRID_MODES_MAX * 48], *end = text + sizeof text, *at = end;
@@ -145,8 +146,8 @@ void mgrid_modes_json(const mgrid_modes *m, mgrid_text *t) {
 ** cut where that changes, and each piece is examined once. */
 
 enum {
-  CUTS_MAX = 1024,  /* pieces of one mode, where they may look different */
-  CHECKS = 1 << 21, /* checks for one set, in total */
+  CUTS_MAX = 1024,  /* most pieces into which one mode is cut */
+  CHECKS = 1 << 21, /* most checks in one search */
 };
 
 bool mgrid_points_push(mgrid_points *p, int64_t size, int64_t stride) {

@@ -17,8 +17,8 @@
 
 enum { MGRID_MODES_MAX = 30 };
 
-/* A list of modes. The array belongs to whoever made the list: a family, or a function that fills
-** one. */
+/* A list of modes. The array belongs to whoever made the list: a family, or a function that fills a
+** list. */
 typedef struct mgrid_modes {
   int n;
   mgrid_mode *at; /* [n] */
@@ -38,7 +38,7 @@ bool mgrid_modes_equal(const mgrid_modes *a, const mgrid_modes *b);
 
 /* Cut after the first k offsets: `inner` gets these, `outer` the first offsets of all runs of k. k
 ** >= 1 divides the count. False: a mode cannot be cut at k, because the runs of k are not shifted
-** copies of each other (k = 4 of 6:1 2:10); it becomes *blocking. */
+** copies of each other (k = 4 of 6:1 2:10). That mode becomes *blocking (which may be NULL). */
 bool mgrid_modes_cut(const mgrid_modes *m, int64_t k, mgrid_modes *inner, mgrid_modes *outer,
                      mgrid_mode *blocking);
 
@@ -55,10 +55,10 @@ void mgrid_modes_json(const mgrid_modes *m, mgrid_text *t); /* [[2,1],[4,8]] */
 
 /* ------------------------------------------------------------ sets of points */
 
-/* Sets of points that modes describe, and which points of one set are in others. The time does not
-** grow with the size of the sets. A point is a rank, or a group and its first rank (classes.h).
-** The search goes through the modes of a set, largest stride first. If several steps of a mode look
-** the same to all other sets, it visits only one of them. */
+/* Sets of points that modes describe, and the search for the points of one set that are in other
+** sets. A point is a rank, or a group and its first rank (classes.h). The time of a search does not
+** grow with the size of the sets: it goes through the modes of a set, largest stride first. If
+** several steps of a mode look the same to all other sets, it visits only one of them. */
 enum { MGRID_POINTS_MODES = 64 }; /* modes of a set; a cut of a mode makes two */
 
 typedef struct mgrid_points {
@@ -68,7 +68,7 @@ typedef struct mgrid_points {
   mgrid_mode at[MGRID_POINTS_MODES];
 } mgrid_points;
 
-/* Add a mode, in any order. False: there are too many. */
+/* Add a mode, in any order. False: the set has MGRID_POINTS_MODES already. */
 bool mgrid_points_push(mgrid_points *p, int64_t size, int64_t stride);
 /* Return whether each stride is larger than all smaller modes together reach. */
 bool mgrid_points_apart(const mgrid_points *p);
@@ -77,8 +77,9 @@ bool mgrid_points_apart(const mgrid_points *p);
 ** of the other sets that has them; in = -1: none has them. Return false to end the search. */
 typedef bool (*mgrid_points_fn)(void *ud, int64_t point, int64_t weight, int64_t in);
 /* Report for every point of a which of the n others has it. Points reported together have the same
-** first set; with `every` they are in exactly the same sets. False: `fn` or the budget ended the search, memory ran out, or it would take too long
-** because the modes fit together badly. */
+** first set; with `every` they are in exactly the same sets. False: `fn` or the budget ended the
+** search, memory ran out, or the search would take too long because the modes fit together
+** badly. */
 bool mgrid_points_each(const mgrid_points *a, size_t n, const mgrid_points *const *others,
                        bool every, mgrid_points_fn fn, void *ud, mgrid_budget *budget);
 

@@ -186,7 +186,7 @@ static mgrid_family *grid_refuse(const mgrid_family *f, const mgrid_grid *g, con
 /* The rule of f while it is narrowed, dim by dim. The modes of the index are cut where a dim starts
 ** and ends. */
 typedef struct narrowing {
-  int64_t at; /* offset from the first rank of the grid */
+  int64_t at; /* the lowest rank of the family, counted from the first rank of the grid */
   const mgrid_modes *inside;
   int n; /* modes of the index */
   mgrid_mode index[MGRID_MODES_MAX];

@@ -11,6 +11,7 @@
 /* Check that the list holds each group of f once. */
 static mgrid_status renumber_check_order(const mgrid_family *f, size_t n, const int64_t *order,
                                          mgrid_error *err) {
+  if (mgrid_lacks_list(n, order, "groups", err)) return MGRID_USAGE;
   if ((uint64_t)n != (uint64_t)f->count)
     return mgrid_fail(err, MGRID_REFUSED,
                       "renumber: the list names %zu, but there are %" PRId64 " groups", n,

@@ -25,7 +25,8 @@ struct mgrid_descriptor {
   ** exports. NULL: the backend is in this library, and is opened by the function `opener` instead
   ** of by name. */
   const char *library, *entry, *opener;
-  /* "auto" tries it first, and it is the carrier if none is named. True in one row */
+  /* "auto" takes it if no `gpu` backend can be opened; it is the carrier if none is given. True in
+  ** one row */
   bool usual;
   bool carries; /* it carries the messages of backends that are `carried` */
   bool carried; /* it is opened over a carrier */

@@ -25,9 +25,11 @@ static mgrid_status concurrent_check_names(const mgrid_content *c, size_t n,
   if (n < 2)
     return mgrid_fail(err, MGRID_REFUSED, "concurrent: a list has two families or more, not %zu",
                       n);
+  if (mgrid_lacks_list(n, names, "families", err)) return MGRID_USAGE;
   for (size_t k = 0; k < n; k++) {
-    const char *name = names[k] ? names[k] : "";
-    if (mgrid_content_require(c, "concurrent: ", name, err) < 0) return MGRID_UNKNOWN_NAME;
+    const char *name = names[k];
+    if (mgrid_content_require(c, "concurrent: ", name, err) < 0)
+      return name ? MGRID_UNKNOWN_NAME : MGRID_USAGE;
     for (size_t i = 0; i < k; i++)
       if (strcmp(names[i], name) == 0)
         return mgrid_fail(err, MGRID_DUPLICATE, "concurrent: family '%s' is in the list twice",
@@ -87,7 +89,9 @@ static mgrid_status concurrent_check_order(const mgrid_content *c, size_t n,
 
 mgrid_status mgrid_topology_concurrent(mgrid_topology *t, size_t n, const char *const *names,
                                        mgrid_error *err) {
-  return mgrid_concurrent_add(t, n, names, NULL, err);
+  if (!t) return MGRID_USAGE;
+  mgrid_error mine = mgrid_topology_begin(err);
+  return mgrid_topology_end(t, mgrid_concurrent_add(t, n, names, NULL, &mine), &mine, err);
 }
 
 mgrid_status mgrid_concurrent_add(mgrid_topology *t, size_t n, const char *const *names,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** diff.c - the changes from one plan to another: parameters, grids, families, and the communicators
-** of a rank.
+** diff.c - the changes from one plan to another: parameters, functions, grids, items, families,
+** lists of concurrent families, and the communicators of a rank.
 */
 #include "plan/plan.h"
 

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The fields, by name. Ranges are those that NCCL accepts (parseCommConfig in its init.cc; for 2.31
-** and 2.32 nccl_options.h and the user guide). A version is that of the first public header with
-** the field, from NCCL 2.18 to 2.32. */
+/* The fields, sorted by name. Ranges are those that NCCL accepts (parseCommConfig in its init.cc;
+** for 2.31 and 2.32 nccl_options.h and the user guide). A version is that of the first public
+** header with the field, from NCCL 2.18 to 2.32. */
 #define FLAG   MGRID_NCCL_IS_FLAG
 #define NUMBER MGRID_NCCL_IS_NUMBER
 #define TEXT   MGRID_NCCL_IS_TEXT

@@ -53,7 +53,7 @@ typedef struct mgrid_nccl_field {
   int version;
   const char *doc; /* for the annotations and the README; starts in lower case */
 } mgrid_nccl_field;
-extern const mgrid_nccl_field mgrid_nccl_fields[MGRID_NCCL_FIELDS]; /* by name */
+extern const mgrid_nccl_field mgrid_nccl_fields[MGRID_NCCL_FIELDS]; /* sorted by name */
 
 enum { MGRID_NCCL_TEXT_MAX = 63 };
 
@@ -74,15 +74,16 @@ mgrid_status mgrid_nccl_agree(const mgrid_nccl_values *v, mgrid_error *err);
 /* Read "max_ctas=16 min_ctas=4": in any order, separated by blanks or commas, each field once. NULL
 ** counts as "". */
 mgrid_status mgrid_nccl_read(const char *text, mgrid_nccl_values *v, mgrid_error *err);
-/* Write the values in canonical form: by name, separated by one blank. */
+/* Write the values in canonical form: sorted by name, separated by one blank. */
 void mgrid_nccl_text(const mgrid_nccl_values *v, mgrid_text *t);
 
 /* Return the bytes of GPU memory that a communicator of n ranks takes when it is created
 ** (nccl_demand.c). Each of its C channels has three tables: pointers (8 bytes a rank), peers (600)
 ** and ranks (4). The communicator has two blocks more. Each table and block is rounded up to 2 MiB,
-** the unit of NCCL's cuMem allocations; so a small group takes (3 C + 2) 2 MiB. The sizes are from
-** NCCL 2.28.9, src/channel.cc and alloc.h, and were observed in runs of its CPU code. C is
-** max_ctas, or MGRID_NCCL_CHANNELS, the most that a node of H100 uses. Windows are added. */
+** the unit of NCCL's cuMem allocations; so a small group takes (3 C + 2) * 2 MiB. The sizes are
+** from NCCL 2.28.9, src/channel.cc and alloc.h, and were observed in runs of its CPU code. C is
+** max_ctas; without it MGRID_NCCL_CHANNELS, the most that a node of H100 uses, or min_ctas if that
+** is more. Windows are added. */
 enum { MGRID_NCCL_CHANNELS = 32 };
 int64_t mgrid_nccl_granules(int64_t bytes); /* round up to whole allocations */
 int64_t mgrid_nccl_memory(const mgrid_nccl_values *v, int64_t n);

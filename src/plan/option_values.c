@@ -175,7 +175,7 @@ int64_t mgrid_shape_step(const mgrid_shape *s, int64_t position, int i, int64_t 
 
 /* ============================================================= named numbers */
 
-/* Reading and writing them, and finding a number by name. */
+/* Functions that read and write named numbers, and find a number by its name. */
 
 const mgrid_number_rule mgrid_window_rules[] = {
   { NULL, 1, INT64_C(1) << 40 },

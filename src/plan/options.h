@@ -34,7 +34,7 @@ typedef struct mgrid_number {
 
 typedef struct mgrid_numbers {
   size_t n;
-  mgrid_number at[MGRID_NUMBERS_MAX]; /* by name */
+  mgrid_number at[MGRID_NUMBERS_MAX]; /* sorted by name */
 } mgrid_numbers;
 
 /* Read "grads=1048576 kv=4194304": in any order, separated by blanks or commas, each name once. For
@@ -42,7 +42,7 @@ typedef struct mgrid_numbers {
 mgrid_status mgrid_numbers_read(const char *text, const char *option,
                                 const mgrid_number_rule *rules, mgrid_numbers **out,
                                 mgrid_error *err);
-/* Write the numbers in canonical form: by name, separated by one blank. */
+/* Write the numbers in canonical form: sorted by name, separated by one blank. */
 void mgrid_numbers_text(const mgrid_numbers *n, mgrid_text *t);
 /* Return the number of that name, or 0. n may be NULL. */
 int64_t mgrid_numbers_of(const mgrid_numbers *n, const char *name);
@@ -126,7 +126,8 @@ typedef struct mgrid_choice {
   /* strings are not NULL; seconds are whole microseconds; nccl is sorted by name */
   mgrid_options asked;
   mgrid_nccl_values nccl; /* asked.nccl, parsed */
-  mgrid_shape *shape;     /* asked.cartesian, parsed; NULL: none. The next two are NULL likewise */
+  mgrid_shape
+      *shape; /* asked.cartesian, parsed. This field and the next two may be NULL: not given */
   mgrid_numbers *windows, *device;
   int lane;  /* families of a plan in different lanes share nothing: plan/concurrent.c */
   bool none; /* asked.backend is "none": the family never gets a communicator */
@@ -157,7 +158,7 @@ void mgrid_choice_free(mgrid_choice *c);
 /* Return whether this option is given. */
 bool mgrid_choice_has(const mgrid_choice *c, const mgrid_option *row);
 /* Return whether two families with these options may share a communicator. They may not if one of
-** them gets none. */
+** the families gets no communicator. */
 bool mgrid_choice_shares(const mgrid_choice *a, const mgrid_choice *b);
 
 #endif

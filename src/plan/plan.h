@@ -84,9 +84,9 @@ void mgrid_view_free(mgrid_view *v);
 
 /* Return the number of groups of an entry that no earlier group leads: these are the communicators
 ** that the entry adds to the job. `round` >= 0: count only that round. Groups are compared by their
-** modes, in O(modes), or else one by one, in O(groups): in tables of more than 1024 groups, in
-** rounds of pairs around a ring whose size is not a multiple of their step, and if comparing modes
-** would take too long. The result means nothing once the budget is exhausted. */
+** modes, in O(modes), or else one by one, in O(groups): in tables of more than 1024 groups, in a
+** round of pairs that modes do not give (classes.h), and if comparing modes would take too long.
+** The result means nothing once the budget is exhausted. */
 int64_t mgrid_plan_led(const mgrid_plan *p, int entry, int64_t round, mgrid_budget *budget);
 /* Set led[round] to the same number, for each round of an entry. */
 void mgrid_plan_led_by_round(const mgrid_plan *p, int entry, int64_t led[MGRID_ROUNDS_MAX],
@@ -108,8 +108,8 @@ typedef enum mgrid_overlap {
 ** one rank do not count. O(modes). */
 mgrid_overlap mgrid_groups_within(const mgrid_family *a, const mgrid_family *b);
 /* Return whether every group of a occurs in b; groups of one rank do not count. Where the modes
-** cannot tell, up to 4096 groups are compared one by one. For more groups, or once the budget is
-** exhausted, the answer is false. */
+** cannot tell, up to 4096 groups are compared one by one. For more groups the answer is false. Once
+** the budget is exhausted, the answer means nothing. */
 bool mgrid_all_within(const mgrid_family *a, const mgrid_family *b, mgrid_budget *budget);
 /* Return whether the two groups have the same members in the same order. */
 bool mgrid_same_group(const mgrid_family *a, int64_t ga, const mgrid_family *b, int64_t gb);
@@ -187,9 +187,10 @@ mgrid_status mgrid_law_disjoint(const mgrid_family *a, const mgrid_family *b,
 mgrid_status mgrid_law_covers(const mgrid_family *f, mgrid_budget *budget, mgrid_error *err);
 mgrid_status mgrid_plan_law(const mgrid_plan *p, const char *law, mgrid_error *err);
 
-/* Return how many ranks are in no group, and append which, "6, 8 to 15, ...". Return 0 for a plan
-** without groups. If modes cannot tell, as for long tables, check each rank; return -1 if the world
-** is too large for that. */
+/* Return how many ranks are in no group, and append the first of them, "6, 8 to 15, ...". Ranks
+** that an item keeps out of all groups, such as spares, do not count. Return 0 for a plan without
+** families. If modes cannot tell, as for long tables, check each rank; return -1 if the world is
+** too large for that. */
 int64_t mgrid_plan_idle(const mgrid_plan *p, mgrid_text *which);
 
 /* Append the notes of all items (item.h). */

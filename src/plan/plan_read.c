@@ -109,7 +109,7 @@ static void plan_read_rule(const mgrid_field *s, mgrid_topology *t) {
   if (!r && json_object_get(s->v, "concurrent")) {
     read_concurrent(s, t);
   } else if (!r) {
-    mgrid_field_fault(s, "a family, param, grid, function, concurrent or a thing such as a tensor");
+    mgrid_field_fault(s, "a family, param, grid, function, concurrent or an item such as a tensor");
   } else {
     const mgrid_field word = mgrid_field_of(s, r->word);
     const char *name = mgrid_field_text(&word);

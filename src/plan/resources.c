@@ -25,8 +25,8 @@ static mgrid_nccl_values values_at(const mgrid_entry *e, const mgrid_site *site)
   return v;
 }
 
-/* Any backend may make a family that names none. So compute the demand for each of them, and take
-** the one that needs the most memory. */
+/* Any backend may make a family that names none. So compute the demand of each backend, and take
+** that of the backend that needs the most memory. */
 void mgrid_entry_demand(const mgrid_entry *e, int64_t size, int64_t local, const mgrid_site *site,
                         mgrid_demand *out) {
   const mgrid_nccl_values v = values_at(e, site);
@@ -139,8 +139,8 @@ static bool resources_add_entry(const mgrid_plan *p, int i, mgrid_sets *sets) {
 }
 
 /* Ranks in groups of the same classes (families/classes.h) are of one kind, and take the same
-** memory. So look at one rank of each kind, and set each field of *most to the most of them. Return
-** false if modes cannot tell the kinds, or there are too many. */
+** memory. So look at one rank of each kind, and set each field of *most to the largest value that
+** one of them has. Return false if modes cannot tell the kinds, or there are too many. */
 static bool by_kinds(const mgrid_plan *p, const mgrid_site *site, mgrid_gpu_memory *most) {
   enum { ENTRIES = 256 }; /* entries that are compared with each other */
   kinds k = { .p = p, .site = site, .most = MGRID_GPU_MEMORY_INIT };
@@ -214,8 +214,8 @@ mgrid_status mgrid_plan_gpu_memory(const mgrid_plan *p, int64_t rank, mgrid_gpu_
 
 /* ===================================================== one rank, one machine */
 
-/* Worlds of up to WHOLE ranks are checked completely. Of larger ones, three machines are checked:
-** the first, one in the middle, and the last. */
+/* In worlds of up to WHOLE ranks, and on up to three machines, all ranks are counted. Otherwise the
+** ranks of three machines are counted: the first, one in the middle, and the last. */
 enum { WHOLE = 4096 };
 
 /* A communicator on one rank. */

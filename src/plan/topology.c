@@ -405,17 +405,14 @@ mgrid_status mgrid_topology_put_grid(mgrid_topology *t, const char *name, const 
 /* The public calls. A program may ignore what such a call returns. It must still not get a plan
 ** that lacks what it tried to add, so the first failure breaks the topology: it makes no plan. */
 
-/* Return the error with which a call begins: that of an earlier call, if the caller has not cleared
-** it. */
-static mgrid_error topology_begin(const mgrid_error *err) {
+mgrid_error mgrid_topology_begin(const mgrid_error *err) {
   mgrid_error mine = MGRID_ERROR_INIT;
   if (err && err->status) mgrid_error_replace(&mine, err);
   return mine;
 }
 
-/* End a call. s is the call's own status. */
-static mgrid_status topology_end(mgrid_topology *t, mgrid_status s, const mgrid_error *mine,
-                                 mgrid_error *err) {
+mgrid_status mgrid_topology_end(mgrid_topology *t, mgrid_status s, const mgrid_error *mine,
+                                mgrid_error *err) {
   if (!s) return MGRID_OK;
   if (t && !t->broken.status) mgrid_error_replace(&t->broken, mine);
   mgrid_error_pass(err, mine);
@@ -424,20 +421,20 @@ static mgrid_status topology_end(mgrid_topology *t, mgrid_status s, const mgrid_
 
 mgrid_status mgrid_topology_add(mgrid_topology *t, const char *name, const mgrid_family *f,
                                 const mgrid_options *options, mgrid_error *err) {
-  mgrid_error mine = topology_begin(err);
+  mgrid_error mine = mgrid_topology_begin(err);
   mgrid_choice *choice = NULL;
   mgrid_status s = check_new_family(t, name, f, &mine);
   if (!s && options) s = mgrid_choice_new(options, &choice, &mine);
   if (!s && options) s = check_shape(name, f, choice, &mine);
   if (!s) s = topology_add_entry(&t->content, name, f, options ? choice : t->plain, &mine);
   mgrid_choice_free(choice);
-  return topology_end(t, s, &mine, err);
+  return mgrid_topology_end(t, s, &mine, err);
 }
 
 mgrid_status mgrid_topology_add_grid(mgrid_topology *t, const char *name, const mgrid_grid *g,
                                      mgrid_error *err) {
-  mgrid_error mine = topology_begin(err);
-  return topology_end(t, mgrid_topology_put_grid(t, name, g, &mine), &mine, err);
+  mgrid_error mine = mgrid_topology_begin(err);
+  return mgrid_topology_end(t, mgrid_topology_put_grid(t, name, g, &mine), &mine, err);
 }
 
 mgrid_status mgrid_topology_put_item(mgrid_topology *t, const char *name,
@@ -449,8 +446,8 @@ mgrid_status mgrid_topology_put_item(mgrid_topology *t, const char *name,
 
 mgrid_status mgrid_topology_add_item(mgrid_topology *t, const char *name,
                                      const mgrid_item_kind *kind, const void *x, mgrid_error *err) {
-  mgrid_error mine = topology_begin(err);
-  return topology_end(t, mgrid_topology_put_item(t, name, kind, x, &mine), &mine, err);
+  mgrid_error mine = mgrid_topology_begin(err);
+  return mgrid_topology_end(t, mgrid_topology_put_item(t, name, kind, x, &mine), &mine, err);
 }
 
 mgrid_status mgrid_param_check(const char *name, size_t name_len, const char *value,
@@ -485,8 +482,8 @@ static mgrid_status put_param(mgrid_topology *t, const char *name, const char *v
 mgrid_status mgrid_topology_param(mgrid_topology *t, const char *name, const char *value,
                                   mgrid_error *err) {
   if (!t) return MGRID_USAGE;
-  mgrid_error mine = topology_begin(err);
-  return topology_end(t, put_param(t, name, value, &mine), &mine, err);
+  mgrid_error mine = mgrid_topology_begin(err);
+  return mgrid_topology_end(t, put_param(t, name, value, &mine), &mine, err);
 }
 
 mgrid_status mgrid_topology_called(mgrid_topology *t, const char *name, const char *version,
@@ -513,6 +510,6 @@ static mgrid_status put_recipe(mgrid_topology *t, const char *name, mgrid_error 
 
 mgrid_status mgrid_topology_recipe(mgrid_topology *t, const char *name, mgrid_error *err) {
   if (!t) return MGRID_USAGE;
-  mgrid_error mine = topology_begin(err);
-  return topology_end(t, put_recipe(t, name, &mine), &mine, err);
+  mgrid_error mine = mgrid_topology_begin(err);
+  return mgrid_topology_end(t, put_recipe(t, name, &mine), &mine, err);
 }

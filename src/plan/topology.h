@@ -48,7 +48,7 @@ typedef struct mgrid_content {
   /* hash of the recipe's text if it has policies, compared across ranks; else 0 */
   uint64_t policies;
   size_t nentries, ngrids, nparams, ncalled, nconcurrent, nitems;
-  /* [nentries], in the order of the calls, as the next five lists */
+  /* [nentries]. This list and the next five are in the order of the calls */
   mgrid_entry *entry;
   mgrid_named_grid *grid; /* [ngrids] */
   mgrid_param *param;     /* [nparams] */
@@ -83,6 +83,12 @@ struct mgrid_topology {
   mgrid_choice *plain; /* the record of all families without options */
 };
 
+/* Return the error with which a public call on a topology begins: that of an earlier call, if the
+** caller has not cleared it. */
+mgrid_error mgrid_topology_begin(const mgrid_error *err);
+/* End a public call, of which s is the status: after a failure the topology is broken. Return s. */
+mgrid_status mgrid_topology_end(mgrid_topology *t, mgrid_status s, const mgrid_error *mine,
+                                mgrid_error *err);
 /* As mgrid_topology_add, but with the options as a record (NULL: none). A failure does not break
 ** the topology, because Lua raises it. */
 mgrid_status mgrid_topology_put(mgrid_topology *t, const char *name, const mgrid_family *f,
@@ -99,12 +105,12 @@ mgrid_status mgrid_param_check(const char *name, size_t name_len, const char *va
 /* Record a function of the host that the recipe names. It is printed, and part of the digest. */
 mgrid_status mgrid_topology_called(mgrid_topology *t, const char *name, const char *version,
                                    mgrid_error *err);
-/* Add an item of a module by name, for the module's public function. The topology becomes another
-** owner of the item. */
+/* Add an item of a module under this name, for the module's public function. The topology becomes
+** another owner of the item. */
 mgrid_status mgrid_topology_add_item(mgrid_topology *t, const char *name,
                                      const mgrid_item_kind *kind, const void *x, mgrid_error *err);
-/* Change the options of a family, by name. Its groups, and its index among the families, stay.
-** choice NULL: no options. */
+/* Change the options of the family of this name. Its groups, and its index among the families,
+** stay. choice NULL: no options. */
 mgrid_status mgrid_topology_choose(mgrid_topology *t, const char *name, const mgrid_choice *choice,
                                    mgrid_error *err);
 /* Remove the family, grid or item of this name. False: there is none. */

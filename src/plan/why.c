@@ -344,7 +344,7 @@ static void put_answer(mgrid_text *t, const json_t *why) {
 
 mgrid_status mgrid_plan_why(const mgrid_plan *p, int64_t a, int64_t b, bool json, mgrid_sink sink,
                             void *ud, mgrid_error *err) {
-  if (!p) return MGRID_USAGE;
+  if (!p || mgrid_lacks(sink, "the sink", err)) return MGRID_USAGE;
   json_t *why;
   mgrid_status s = mgrid_plan_why_json(p, a, b, &why, err);
   if (s) return s;

@@ -58,12 +58,13 @@ local numbers = { ["int64_t"] = "1", ["size_t"] = "1", bool = "false", mgrid_win
 
 -- Arguments that are right for one function alone, by FUNCTION.PARAMETER.
 local special = {
-  ["mgrid_family_select.groups"] = "f->two",
+  ["mgrid_family_select.groups"] = "f->two", ["mgrid_family_renumber.n"] = "4", ["mgrid_family_locate.nth"] = "0",
+  ["mgrid_topology_concurrent.n"] = "2", ["mgrid_grid_new.n"] = "2",
   ["mgrid_tensor_new.type"] = '"bf16"', ["mgrid_tensor_new.on"] = "NULL", ["mgrid_topology_add_tensor.name"] = '"more"',
   ["mgrid_plan_tensor.name"] = '"w"', ["mgrid_tensor_local.name"] = '"w"', ["mgrid_tensor_runs.name"] = '"w"',
   ["mgrid_losses_new.args"] = "f->settings", ["mgrid_loss_digest.out"] = "f->text",
   ["mgrid_loss_move.tensors"] = "f->tensors", ["mgrid_state_least.number"] = "f->list",
-  ["mgrid_tensor_runs.axis"] = "0", ["mgrid_move_peers.i"] = "0",
+  ["mgrid_plan_why.b"] = "2", ["mgrid_tensor_runs.axis"] = "0", ["mgrid_move_peers.i"] = "0",
   ["mgrid_relabel.pieces"] = "8", ["mgrid_relabel.out"] = "f->list",
   ["mgrid_move_new.rank"] = "3", ["mgrid_move_new.tensors"] = "f->tensors",
   ["mgrid_state_move.tensors"] = "f->tensors", ["mgrid_move_new.to"] = "f->after",

@@ -159,8 +159,8 @@ static mgrid_status concurrent_way(mgrid_error *err) {
   if (!s) s = mgrid_topology_concurrent(t, 2, names, err);
   if (!s) s = mgrid_topology_concurrent(t, 3, names + 1, err);
   if (!s)
-    s = mgrid_topology_concurrent(t, 2, (const char *[]){ "x", "dp" }, &refused) ? MGRID_OK
-                                                                                 : MGRID_LIMIT;
+    s = mgrid_concurrent_add(t, 2, (const char *[]){ "x", "dp" }, NULL, &refused) ? MGRID_OK
+                                                                                  : MGRID_LIMIT;
   if (!s) s = (p = mgrid_plan_new(t, err)) ? MGRID_OK : MGRID_LIMIT;
   if (!s) mgrid_topology_remove(t, "ep");
   if (!s) s = (q = mgrid_plan_new(t, err)) ? MGRID_OK : MGRID_LIMIT;

@@ -338,7 +338,7 @@ static void test_bundle_neighbours(void **unused) {
   REFUSED(mgrid_family_bundle(odd, 2, anew(&why)),
           "bundle(2): the number of groups, 3, is not a multiple of it; nearest: 1 or 3");
   REFUSED(mgrid_family_bundle(across, 3, anew(&why)),
-          "bundle(3): 3 does not meet index mode (2:1); use explicit lists");
+          "bundle(3): 3 does not meet index mode (2:1); call lists() first");
   REFUSED(mgrid_family_bundle(ring, 2, anew(&why)), "bundle: the groups share ranks" MGRID_BY_LIST);
   REFUSED(mgrid_family_neighbours(f, 0, false, anew(&why)),
           "neighbours(0): the step is 1 to 5 in groups of 6");

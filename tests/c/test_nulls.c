@@ -185,6 +185,7 @@ static void open_fixture(fixture *f) {
   f->families[0] = f->family;
   f->topology = mgrid_topology_new(8, &e);
   mgrid_topology_add(f->topology, "tp", f->family, NULL, &e);
+  mgrid_topology_add(f->topology, "dp", f->family, NULL, &e);
   f->backend = mgrid_backend_dry(8, 3, &e);
   f->runtime = mgrid_runtime_new(NULL, NULL, &e);
   mgrid_runtime_load(f->runtime, recipe_path, NULL, 0, &e);

@@ -295,10 +295,10 @@ static void test_refusals(void **unused) {
   (void)unused;
   const mgrid_status bad = MGRID_BAD_VALUE;
   refuse_rules("1", bad,
-               "x: rules[1]: a family, param, grid, function, concurrent or a thing such as a "
+               "x: rules[1]: a family, param, grid, function, concurrent or an item such as a "
                "tensor expected, not 1");
   refuse_rules("{\"famly\": \"tp\"}", bad,
-               "x: rules[1]: a family, param, grid, function, concurrent or a thing such as a "
+               "x: rules[1]: a family, param, grid, function, concurrent or an item such as a "
                "tensor expected, not an "
                "object");
   refuse_rules("{\"family\": 1}", bad, "x: rules[1].family: a text expected, not 1");

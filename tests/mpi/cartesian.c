@@ -118,6 +118,11 @@ int main(int argc, char **argv) {
   test(mgrid_mpi_shift(all, "w", 1, &source, &dest, anew(&e)) == MGRID_UNKNOWN_NAME
            && strcmp(e.message, "unknown dim 'w'; known: x, y, z") == 0 && source == 5 && dest == 5,
        "a dim that is not there");
+  test(mgrid_mpi_shift(all, "x", 1, NULL, NULL, anew(&e)) == MGRID_OK
+           && mgrid_mpi_shift(all, "x", 0, NULL, &dest, anew(&e)) == MGRID_OK
+           && dest == (int)mgrid_group_position(all),
+       "outputs that are NULL");
+  dest = 5;
   test(mgrid_mpi_shift(none, "x", 1, &source, &dest, anew(&e)) == MGRID_REFUSED && source == 5
            && dest == 5,
        "a family without a shape");
