@@ -82,6 +82,7 @@ static int32_t begun(const step_executor *m, int32_t i) {
 static bool will_call(const step_executor *m, int32_t type, wanted *x, int32_t *cursor) {
   const step_program *p = mgrid_step_executor_program(m, type);
   int64_t earliest = -1;
+
   *cursor = -1;
   for (size_t i = m->first[type]; i < m->first[type + 1]; i++) {
     const step_cursor *c = &m->cursor[i];
@@ -97,6 +98,7 @@ static bool will_call(const step_executor *m, int32_t type, wanted *x, int32_t *
     earliest = found;
     *cursor = (int32_t)i;
   }
+
   if (earliest >= 0) return *cursor = begun(m, *cursor), true;
   for (size_t i = m->first[type]; i < m->first[type + 1] && *cursor < 0; i++)
     if (m->cursor[i].circle < 0) *cursor = begun(m, (int32_t)i);
