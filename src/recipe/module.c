@@ -228,6 +228,12 @@ static mgrid_plan *plan_texts(lua_State *L, mgrid_runtime *rt, int64_t world, mg
   if (lua_isnil(L, 3)) lua_newtable(L), lua_replace(L, 3);
   luaL_checktype(L, 3, LUA_TTABLE);
   size_t n = lua_rawlen(L, 3);
+  if (n == 0) {
+    lua_pushnil(L);
+    if (lua_next(L, 3))
+      mgrid_lua_raise_as(L, MGRID_BAD_VALUE,
+                         "beside a file, parameters are a list of strings, as { \"tp=2\" }");
+  }
   const char **args = lua_newuserdatauv(L, (n + 1) * sizeof *args, 0);
   mgrid_lua_check_keys(L, 3, "parameter that is not text NAME=VALUE", NULL, 0, true);
   lua_createtable(L, (int)n, 0); /* a copy, because the list may change while the recipe runs */

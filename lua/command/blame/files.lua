@@ -21,7 +21,10 @@ local function read(path, size)
   local file, why = io.open(path, "rb")
   local all = file and file:read(MOST + 1)
   if file then file:close() end
-  if not file then text.refuse(1, "cannot read %s", why) end
+  if not file then
+    local remedy = path:find "^%s*[%[{]" and "; give the path of a file, or - and this text on standard input" or ""
+    text.refuse(1, "cannot read %s%s", why, remedy)
+  end
   if all and #all > MOST then too_large(path, #all) end
   return all or ""
 end
