@@ -12,7 +12,7 @@
 ---@field families string[] names in the order of the topology
 ---@field grids string[] names in the order of the topology
 ---@field tensors string[] names in the order of the topology
----@field machine string the text of the machine that the recipe read; "" if it read none
+---@field machine string the text of the machine for which the plan was made; "" if there was none
 ---@field traffic string|false what each family sends in a step, "tp = 2 GiB all_reduce x 96"; false: the recipe does not say
 ---@field notes string[] possible mistakes: cuts that leave ranks without any element of a tensor
 ---@field laws string[]|false laws about the machine that hold, "within(tp, machine.node)"; false: the recipe read no machine
