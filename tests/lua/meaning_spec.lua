@@ -46,7 +46,7 @@ describe("a recipe", function()
       end
       assert.are.equal(said[1], said[2], two[1])
       assert.truthy(said[1]:find("is outside of the folder", 1, true), said[1])
-      assert.truthy(said[1]:find("lies in no folder", 1, true), said[1])
+      assert.truthy(said[1]:find("a recipe without a folder", 1, true), said[1])
     end
   end)
 

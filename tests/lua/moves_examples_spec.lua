@@ -260,7 +260,7 @@ describe("fsdp_tp", function()
     local of_gather, of_move
     of_move, of_gather = run("build/moongrid move " .. back:format(recipe .. " --world 8", "")):match
       "\nin all +[%d.]+ %a+ +([%d.]+ %a+) .* ([%d.]+ %a+)\n$"
-    assert.truthy(readme:find(("takes %s, and by gathering %s.\n"):format(of_move, of_gather), 1, true), of_move .. of_gather)
+    assert.truthy(readme:find(("sends %s; by gather %s.\n"):format(of_move, of_gather), 1, true), of_move .. of_gather)
   end)
 
   -- The elements that a rank has, of their numbers in the whole; and how many.
