@@ -6,7 +6,7 @@
 ** host.
 */
 #ifndef MOONGRID_H
-#include "moongrid.h" /* which includes this header in its place */
+#include "moongrid.h" /* includes this header after the headers that it needs */
 #elif !defined MOONGRID_BACKEND_H
 #define MOONGRID_BACKEND_H
 

@@ -4,7 +4,7 @@
 ** is such a host.
 */
 #ifndef MOONGRID_H
-#include "moongrid.h" /* which includes this header in its place */
+#include "moongrid.h" /* includes this header after the headers that it needs */
 #elif !defined MOONGRID_CARRIER_H
 #define MOONGRID_CARRIER_H
 

@@ -4,7 +4,7 @@
 ** grid, other families, modes, or lists.
 */
 #ifndef MOONGRID_H
-#include "moongrid.h" /* which includes this header in its place */
+#include "moongrid.h" /* includes this header after the headers that it needs */
 #elif !defined MOONGRID_FAMILIES_H
 #define MOONGRID_FAMILIES_H
 

@@ -12,7 +12,7 @@
 ** For the hosts of a running job, as its ranks find them, see mgrid_machine in moongrid_state.h.
 */
 #ifndef MOONGRID_H
-#include "moongrid.h" /* which includes this header in its place */
+#include "moongrid.h" /* includes this header after the headers that it needs */
 #elif !defined MOONGRID_MACHINE_H
 #define MOONGRID_MACHINE_H
 

@@ -4,7 +4,7 @@
 ** agree on, its text and JSON, its proof, and the memory of its NCCL communicators.
 */
 #ifndef MOONGRID_H
-#include "moongrid.h" /* which includes this header in its place */
+#include "moongrid.h" /* includes this header after the headers that it needs */
 #elif !defined MOONGRID_PLAN_H
 #define MOONGRID_PLAN_H
 
@@ -88,8 +88,8 @@ MGRID_API mgrid_status mgrid_topology_recipe(mgrid_topology *t, const char *name
 
 /* -------------------------------------------------------------------- plan */
 
-/* Make the plan of a topology. O(families^2 x modes) for families of rules, in any world. Local: no
-** communication. */
+/* Make the plan of a topology. O(families^2 x modes) for families that modes describe (mgrid_mode),
+** in any world. Local: no communication. */
 MGRID_API mgrid_plan *mgrid_plan_new(const mgrid_topology *t, mgrid_error *err);
 MGRID_API mgrid_plan *mgrid_plan_ref(const mgrid_plan *p);
 MGRID_API void mgrid_plan_free(mgrid_plan *p);
@@ -101,10 +101,11 @@ MGRID_API const char *mgrid_plan_family_name(const mgrid_plan *p, size_t i);
 MGRID_API const mgrid_family *mgrid_plan_family(const mgrid_plan *p, const char *name);
 MGRID_API const char *mgrid_plan_grid_name(const mgrid_plan *p, size_t i);
 MGRID_API const mgrid_grid *mgrid_plan_grid(const mgrid_plan *p, const char *name); /* or NULL */
-/* Return the earlier family whose communicators all groups of the given one use, or NULL. */
+/* If all groups of the family use communicators of one earlier family, return the name of that
+** earlier family, else NULL. */
 MGRID_API const char *mgrid_plan_shares(const mgrid_plan *p, const char *family);
-/* Write the digest as 32 hexadecimal digits and a 0: XXH3-128 of the plan's rules
-** (mgrid_plan_save), each with a newline. A NULL plan gives only zeros. */
+/* Write the digest as a string of 32 hexadecimal digits. It is the XXH3-128 of the plan's rules, as
+** mgrid_plan_save writes them, with a newline after each. A NULL plan gives 32 times "0". */
 MGRID_API void mgrid_plan_digest(const mgrid_plan *p, char out[33]);
 
 /* Receives text piece by piece. Returns 0 to go on, any other number to stop. */
@@ -119,17 +120,17 @@ MGRID_API mgrid_status mgrid_plan_print_schedule(const mgrid_plan *p, int64_t ra
 MGRID_API mgrid_status mgrid_plan_print_json(const mgrid_plan *p, int64_t rank, mgrid_sink sink,
                                              void *ud, mgrid_error *err);
 
-/* Save a plan as JSON for mgrid_plan_read: the format of saved plans, the version of moongrid, the
-** name of its recipe, its world, parameters, rules and digest. It takes milliseconds in any world,
-** because ranks are written only for families that are lists. mgrid_plan_print_json has the same,
-** and more (rank < 0). */
+/* Save a plan as JSON for mgrid_plan_read. The JSON has the number of the format, the version of
+** moongrid, the name of the recipe, the world, the parameters, the rules and the digest. It takes
+** milliseconds in any world, because ranks are written only for families that are lists.
+** mgrid_plan_print_json for the whole plan (rank < 0) has the same, and more. */
 MGRID_API mgrid_status mgrid_plan_save(const mgrid_plan *p, mgrid_sink sink, void *ud,
                                        mgrid_error *err);
 /* Read a plan from the text of mgrid_plan_save, or of mgrid_plan_print_json of all ranks; at most
 ** 2^24 bytes. Messages call it `name` (NULL: "plan"). O(bytes + families^2 x modes). Local.
 **
-** The caller owns the plan, which has the saved digest, but no policies. The text may come from
-** anybody: text that is not a saved plan is refused (MGRID_BAD_VALUE, or the error of a family's
+** The caller owns the plan, which has the saved digest, but no policies. The text need not be
+** trusted: text that is not a saved plan is refused (MGRID_BAD_VALUE, or the error of a family's
 ** constructor), and reading has a budget (MGRID_LIMIT). The message has the line, "saved.json:4:
 ** ...", or the field, "saved.json: rules[3].rule.of: ...", and what was expected there. An unknown
 ** field of a rule is refused; unknown fields beside the rules are ignored. If the text has another
@@ -174,14 +175,14 @@ MGRID_API mgrid_status mgrid_plan_diff(const mgrid_plan *a, const mgrid_plan *b,
                                        mgrid_change *change, mgrid_sink sink, void *ud,
                                        mgrid_error *err);
 
-/* Check the laws of the plan. In every family, mgrid_family_locate finds each listed member at its
-** group and position, a partition has each rank once, and there are mgrid_family_total members. In
-** the schedule, every rank creates its groups in one order of all groups, and has in each group the
-** position that the plan says. All members of a group create it, so no rank waits forever.
-** MGRID_UNPROVED names family, group and position, or for the schedule rank, family and group.
-** Every plan of this library keeps these laws, so a failure is a bug in it. Worlds above 2^20 ranks
-** are sampled, the same way in every process: 1024 members of each family, and about 256 ranks.
-** O(members checked x modes) time, constant memory. Local. out may be NULL. */
+/* Check that the plan is consistent. In every family, mgrid_family_locate finds each listed member
+** at its group and position, a partition has each rank once, and there are mgrid_family_total
+** members. In the schedule, every rank creates its groups in one order of all groups, and has in
+** each group the position that the plan says. All members of a group create it, so no rank waits
+** forever. MGRID_UNPROVED names family, group and position, or for the schedule rank, family and
+** group. Every plan that this library makes is consistent, so a failure is a bug in the library.
+** Worlds above 2^20 ranks are sampled, the same way in every process: 1024 members of each family,
+** and about 256 ranks. O(members checked x modes) time, constant memory. Local. out may be NULL. */
 typedef struct mgrid_plan_checked {
   size_t size;           /* sizeof(mgrid_plan_checked) */
   bool sampled;          /* only some members and ranks were checked */
@@ -201,8 +202,9 @@ MGRID_API mgrid_status mgrid_plan_check(const mgrid_plan *p, mgrid_plan_checked 
 ** source: src/comm/README.md): what they take when they are made, and what the first all-reduce on
 ** each adds. The number of channels is max_ctas of the family; without it 32, the most on a node of
 ** H100, or min_ctas if that is more. rank < 0: the most of any rank, field by field; an upper bound
-** if the plan has more than 256 families, long lists, or ranks in groups of very many shapes.
-** O(families^2 x modes). Families of the backend mpi do not count. */
+** if the plan has more than 256 families, families with long lists of ranks, or ranks in very many
+** different combinations of groups. O(families^2 x modes). Families of the backend mpi do not
+** count. */
 typedef struct mgrid_gpu_memory {
   size_t size;           /* sizeof(mgrid_gpu_memory) */
   int64_t communicators; /* of NCCL */

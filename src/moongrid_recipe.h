@@ -10,7 +10,7 @@
 **     mgrid_policy_result(p, NULL, MGRID_IS_INTEGER, &n_micro, &e);  // n_micro.as.integer
 */
 #ifndef MOONGRID_H
-#include "moongrid.h" /* which includes this header in its place */
+#include "moongrid.h" /* includes this header after the headers that it needs */
 #elif !defined MOONGRID_RECIPE_H
 #define MOONGRID_RECIPE_H
 

@@ -4,7 +4,7 @@
 ** and states that change while the job runs.
 */
 #ifndef MOONGRID_H
-#include "moongrid.h" /* which includes this header in its place */
+#include "moongrid.h" /* includes this header after the headers that it needs */
 #elif !defined MOONGRID_STATE_H
 #define MOONGRID_STATE_H
 
@@ -30,8 +30,8 @@ MGRID_API mgrid_status mgrid_agree(mgrid_backend *b, const mgrid_plan *plan,
 ** MGRID_DUPLICATE if a state of another plan has that name, unless it is "". The host's log gets a
 ** warning about options that the backend ignores. A rank whose planning failed passes plan NULL and
 ** its error in *err, so that the other ranks do not wait for it; every rank gets an error. If the
-** recipe has policies, its text is compared as well: if it differs, ranks with equal plans get
-** MGRID_DISAGREE. */
+** recipe has policies, its text is compared as well: if it differs, all ranks get MGRID_DISAGREE,
+** even if their plans are equal. */
 MGRID_API mgrid_state *mgrid_materialize(const mgrid_plan *plan, mgrid_backend *b, const char *name,
                                          mgrid_error *err);
 /* Add an owner; this never fails. Add the same number of owners on every rank. Local. */
@@ -44,7 +44,8 @@ MGRID_API void mgrid_state_free(mgrid_state *s);
 ** of the state with another rank, even one that a lazy family would create later, return
 ** MGRID_REFUSED and free nothing. The other ranks keep their communicators and free the state
 ** later; they may no longer make calls over all ranks of the state (prove, create, move). This rank
-** may still take part in other calls over all ranks; they do not compare its list of states. */
+** may still take part in other calls over all ranks. Such calls check that all ranks have the same
+** states; from now on this check skips this rank. */
 MGRID_API mgrid_status mgrid_state_leave(mgrid_state *s, mgrid_error *err);
 /* Create the communicators of a lazy family. Collective over the backend, also if they exist
 ** already; then nothing is created. */

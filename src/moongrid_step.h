@@ -9,7 +9,7 @@
 **   verdict    whether every rank reaches the end of its program, "proved", or why not (src/step/README.md)
 */
 #ifndef MOONGRID_H
-#include "moongrid.h" /* which includes this header in its place */
+#include "moongrid.h" /* includes this header after the headers that it needs */
 #elif !defined MOONGRID_STEP_H
 #define MOONGRID_STEP_H
 

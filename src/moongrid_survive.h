@@ -10,7 +10,7 @@
 **   next plan the plan of the survivors: the ranks of the layout first, then the idle survivors, which are its spares
 */
 #ifndef MOONGRID_H
-#include "moongrid.h" /* which includes this header in its place */
+#include "moongrid.h" /* includes this header after the headers that it needs */
 #elif !defined MOONGRID_SURVIVE_H
 #define MOONGRID_SURVIVE_H
 

@@ -11,7 +11,7 @@
 **   move      the elements that each rank sends to others, so that the tensors of one plan become those of another
 */
 #ifndef MOONGRID_H
-#include "moongrid.h" /* which includes this header in its place */
+#include "moongrid.h" /* includes this header after the headers that it needs */
 #elif !defined MOONGRID_TENSOR_H
 #define MOONGRID_TENSOR_H
 

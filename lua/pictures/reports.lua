@@ -50,7 +50,7 @@ local function at_most(w, most, value)
   local shown = w.shown(value)
   if #shown <= most then return shown end
   most = most - 3
-  while shown:find("^[\x80-\xbf]", most + 1) do most = most - 1 end -- whole characters
+  while shown:find("^[\x80-\xbf]", most + 1) do most = most - 1 end -- cut at the end of a character
   return shown:sub(1, most) .. "..."
 end
 

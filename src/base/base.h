@@ -27,7 +27,7 @@ mgrid_status mgrid_fail(mgrid_error *err, mgrid_status status, const char *fmt, 
 mgrid_status mgrid_fail_at(mgrid_error *err, mgrid_status status, const char *file, int line,
                            const char *fmt, ...) MGRID_PRINTF(5, 6);
 mgrid_status mgrid_oom(mgrid_error *err);
-/* the error of a sink or file that accepts no more */
+/* Fail with MGRID_OUTPUT, because a sink or file accepts no more. */
 mgrid_status mgrid_unwritten(mgrid_error *err);
 /* Return MGRID_OUT_OF_RANGE unless a world of that size has the rank. */
 mgrid_status mgrid_check_rank(int64_t rank, int64_t world, mgrid_error *err);
@@ -97,9 +97,9 @@ static inline bool mgrid_spend(mgrid_budget *b, int64_t work) {
   return true;
 }
 
-/* Resize memory with the host's allocator if it has set one, else with realloc and free. `was` is
-** the size of `block`. bytes 0 frees it. mgrid_zeroed returns new memory of `bytes` bytes (1 or
-** more), all zero. memory.c */
+/* Resize `block` from `was` bytes to `bytes` bytes, with the host's allocator if it has set one,
+** else with realloc. bytes 0: free the block. mgrid_zeroed returns new memory of `bytes` bytes (1
+** or more), all zero. memory.c */
 void *mgrid_realloc(const mgrid_hooks *h, void *block, size_t was, size_t bytes);
 /* The allocator in use if the host sets none. */
 void *mgrid_allocate(void *ud, void *block, size_t was, size_t bytes);
@@ -109,7 +109,8 @@ void *mgrid_zeroed(const mgrid_hooks *h, size_t bytes);
 ** memory, and the array is unchanged. memory.c */
 #define MGRID_GROW(array, n, more) mgrid_grow(&(array), n, more, sizeof *(array))
 bool mgrid_grow(void *array, size_t n, size_t more, size_t each);
-/* Make room for n elements in an array that may also shrink. Its capacity is stored in `room`. */
+/* Make room for n elements in an array whose length may also fall. `room` stores the capacity,
+** which never falls. */
 #define MGRID_ROOM(array, room, n) mgrid_room(&(array), &(room), n, sizeof *(array))
 bool mgrid_room(void *array, size_t *room, size_t n, size_t each);
 /* Free memory of realloc or malloc. The code of libmoongrid_lua calls this and mgrid_realloc, never
@@ -144,13 +145,13 @@ static inline const char *mgrid_text_chars(const mgrid_text *t) { return t->data
 static inline const char *mgrid_s_of(int64_t n) { return n == 1 ? "" : "s"; }
 /* An mgrid_sink that appends to an mgrid_text. Its `failed` tells whether memory ran out. */
 int mgrid_text_sink(void *text, const char *s, size_t len);
-/* Give the text to a sink and empty it. Its memory stays. */
+/* Give the text to a sink, and empty the text. The text keeps its memory. */
 mgrid_status mgrid_text_flush(mgrid_text *t, mgrid_sink sink, void *ud, mgrid_error *err);
 /* Copy the text to (buf, len) as snprintf does, free t, and return the length of the whole text.
 ** After a failure the text says so. */
 size_t mgrid_text_finish(mgrid_text *t, char *buf, size_t len);
 
-/* End the text in (buf, len) with "..." if it was cut: `whole` is its length before. */
+/* End the text in (buf, len) with "..." if it was cut: `whole` is the length of the uncut text. */
 void mgrid_text_ellipsis(char *buf, size_t len, size_t whole);
 
 /* Formats print numbers with a decimal point, whatever the host's locale is. These functions work
@@ -187,7 +188,7 @@ bool mgrid_is_shown(const char *s, size_t len);
 mgrid_status mgrid_check_line(const char *what, const char *s, size_t len, mgrid_error *err);
 bool mgrid_is_utf8(const char *s, size_t len); /* control characters count as UTF-8 */
 /* Copy text to (out, room), with unsafe bytes escaped, as \x1b, for a terminal. Stop before a
-** character that does not fit. Return the number of bytes written. */
+** character that does not fit. Return the number of bytes written, without the final 0. */
 size_t mgrid_shown(char *out, size_t room, const char *s, size_t len);
 /* Append text with unsafe bytes escaped. text.c */
 void mgrid_text_shown(mgrid_text *t, const char *s);
@@ -258,7 +259,7 @@ typedef enum mgrid_scarce {
 typedef struct mgrid_allowance {
   mgrid_scarce of;
   const char *whose, *name; /* "process", "ulimit -v" */
-  int64_t most, has;        /* limit and use, in bytes or as a count; -1: not known */
+  int64_t most, has;        /* limit; use, or -1 if it is not known: in bytes or as a count */
 } mgrid_allowance;
 enum { MGRID_ALLOWANCES = 6, MGRID_ALLOWED = 128 };
 /* list the limits that are set, and return how many they are */

@@ -41,9 +41,9 @@ void mgrid_field_fail(const mgrid_field *f);
 /* Return whether to go on: nothing has failed, and the budget has `work` left. */
 bool mgrid_field_spend(const mgrid_field *f, int64_t work);
 
-/* Return a field of an object. It points into *f, which must outlive it. */
+/* Return a field of an object. The result points to *f, which must outlive it. */
 mgrid_field mgrid_field_of(const mgrid_field *f, const char *name);
-/* Return an element of a list. It points into *f, too. */
+/* Return an element of a list. The result points to *f, too. */
 mgrid_field mgrid_field_at(const mgrid_field *f, size_t i);
 /* Report a fault if the field is not an object, or has a field that is not among `names`. Blanks
 ** separate the names. */

@@ -19,15 +19,15 @@ typedef enum mgrid_writes {
   ** not regular, and the file of stdout or stderr, are written in place */
   MGRID_WRITE_OVER,
   MGRID_WRITE_HERE, /* as MGRID_WRITE_OVER, but a link is refused */
-  /* write under the name itself, which must be free: for files in a folder that is not complete
-  ** either */
+  /* write under the name itself, which must be free: for a file in a folder that
+  ** mgrid_output_folder has started */
   MGRID_WRITE_NEW,
 } mgrid_writes;
 
 /* Start a file. NULL: *err says why, and nothing has changed. */
 mgrid_output *mgrid_output_file(const char *path, mgrid_writes how, mgrid_error *err);
-/* Start a folder; its name must be free. `files` are patterns, with NULL at the end, one of which
-** each name of a file in the folder must match. */
+/* Start a folder; its name must be free. `files` is a list of patterns that ends with NULL. The
+** name of each file in the folder must match one of them. */
 mgrid_output *mgrid_output_folder(const char *path, const char *const *files, mgrid_error *err);
 /* Return the path of the file or folder until it is complete. */
 const char *mgrid_output_place(const mgrid_output *o);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
 ** system.c - what this process can learn from its system: the time, its machine, its launcher, its
-** limits. It is the only C file that names launchers; scripts use scripts/mpi.d/libraries.
+** limits. Only this C file reads the variables that launchers set; for scripts they are in
+** scripts/mpi.d/libraries.
 */
 #include "base/base.h"
 
@@ -80,7 +81,8 @@ static const struct launcher_row {
   { "a launcher with PMIx", "PMIX_RANK", NULL },
 };
 
-/* Read a number of digits only, from `least` to `most`. */
+/* Read the environment variable `name`, a decimal number (only digits) from `least` to `most`.
+** False: it is not set, or has another value. */
 static bool number(const char *name, int64_t least, int64_t most, int64_t *n) {
   const char *text = name ? getenv(name) : NULL;
   if (!text || !*text || text[strspn(text, "0123456789")]) return false;
@@ -260,8 +262,8 @@ void mgrid_allowance_words(const mgrid_allowance *a, char *buf, size_t room) {
   if (a->has >= 0) snprintf(buf + n, room - (size_t)n, " and has %" PRId64, a->has >> shift);
 }
 
-/* Return the limit of a kind that leaves the least, if it leaves at most `within`, or its use is
-** not known. */
+/* Of the limits of this kind, return the one that leaves the least. NULL: all leave more than
+** `within`. A limit whose use is not known counts as if it left `within`. */
 static const mgrid_allowance *system_nearest(const mgrid_allowance *all, size_t n, mgrid_scarce of,
                                              int64_t within) {
   const mgrid_allowance *found = NULL;

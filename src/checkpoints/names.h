@@ -63,7 +63,8 @@ void names_free(names *n);
 /* Find whether a name fits name i of a side of the rule, and bind the captures, unless `bound` is
 ** NULL. If a name fits in several ways, each capture is as long as possible, from left to right.
 ** O(length of the rule's name x length of the name). MGRID_LIMIT if this is not enough for a
-** capture that occurs twice in the rule's name, or if the budget is exhausted. */
+** capture that occurs twice in the rule's name, if captures are bound and the product of the
+** lengths is above 2^24, or if the budget is exhausted. */
 mgrid_status names_fit(const names *all, const names_rule *r, int side, size_t i, const char *name,
                        names_bound *bound, bool *fits, mgrid_error *err);
 /* Find whether a name fits the pattern of a layout. O(length of the pattern x length of the

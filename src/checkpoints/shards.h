@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
 ** shards.h - a checkpoint: tensors stored as parts in several safetensors files, and an index of
-** these parts. Any part can be read, no matter how the tensors were cut when they were written. This
-** file needs only the public header, base/ and jansson, because the example trainer is built with
-** it, too.
+** these parts. Any part can be read, no matter how the tensors were cut when they were written.
+** This file needs only the public header, base/ and jansson, because the example trainer is built
+** with it, too.
 */
 
 /* THE INDEX is Hugging Face's, {"metadata": {...}, "weight_map": {TENSOR: FILE}}, where a file
@@ -69,12 +69,12 @@ typedef struct shards_box { /* on each axis, the indices low to high - 1 of a pa
   int64_t low[MGRID_AXES_MAX], high[MGRID_AXES_MAX];
 } shards_box;
 enum { SHARDS_BOXES_MAX = 2 * MGRID_AXES_MAX };
-/* Divide n elements of a part, in C order from `first` on, into boxes, at most 2 x naxes - 1. Return
-** how many they are. */
+/* Divide n elements of a part, in C order from `first` on, into boxes, at most 2 x naxes - 1.
+** Return how many they are. */
 size_t shards_boxes(size_t naxes, const int64_t *shape, int64_t first, int64_t n, shards_box *out);
 
 /* Find the part of a tensor of the plan that a rank writes. If the rank does not hold the first
-** copy of a part, out->elements is 0. */
+** copy of a part, or its part is empty, out->elements is 0. */
 mgrid_status shards_part_of(const mgrid_plan *p, const char *tensor, int64_t rank, shards_part *out,
                             mgrid_error *err);
 void shards_part_free(shards_part *part);

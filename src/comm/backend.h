@@ -22,15 +22,16 @@ typedef struct mgrid_comm_spec {
   ** split */
   int64_t size, position;
   int64_t group; /* index of the group in the family */
-  /* 0 to 32767, equal on all members. Two families or rounds may have the same tag, because all
-  ** members create their communicators in the same order */
+  /* 0 to 32767, equal on all members. Groups of two families, or of two rounds of a family
+  ** (mgrid_family_rounds), may have the same tag, because all members create their communicators in
+  ** the same order */
   int tag;
   /* a number that grows with family and round, in schedule order; groups with the same turn share
   ** no rank */
   int64_t turn;
-  /* the address of the handle of the communicator from which to split this one; the handle may be
-  ** written only when the specs before this one are created. Also set where size is 0. NULL: it is
-  ** not a split */
+  /* the address of the handle of the communicator from which to split this one. Read the handle
+  ** late: it may be set only when the specs before this one have been created. Also set where size
+  ** is 0. NULL: it is not a split */
   void *const *parent;
 } mgrid_comm_spec;
 
@@ -87,8 +88,8 @@ static inline mgrid_status mgrid_status_of(mgrid_outcome o) {
   return o == MGRID_GAVE_UP ? MGRID_OTHER_RANK : o;
 }
 
-/* Small messages that one backend (mpi, pmix, the host's functions) sends for another, which is
-** `carried`. Every wait has a deadline. */
+/* Small messages that a carrier (the backend mpi or pmix, or functions of the host) sends for a
+** backend that is opened over it (mgrid_descriptor.carried). Every wait has a deadline. */
 typedef struct mgrid_carrier_ops {
   /* This is called first. Prepare for messages, and set the first deadline. *local_rank and
   ** *local_size: index of this rank among the ranks of its node, and their number. Collective.
@@ -147,7 +148,8 @@ typedef struct mgrid_slab {
   bool pack; /* true: from `apart` to `packed`; false: back */
 } mgrid_slab;
 
-/* Between two ranks, messages of one direction arrive in the order in which they were posted. */
+/* What a move of data needs. To post a message is to begin it. Between two ranks, messages of one
+** direction arrive in the order in which they were posted. */
 typedef struct mgrid_transport_ops {
   bool typed;  /* messages may have boxes */
   bool polled; /* messages move only during calls of this table */
@@ -159,9 +161,8 @@ typedef struct mgrid_transport_ops {
   /* Return the backend over which ranks notify each other that they gave up. If that is NULL, or
   ** this pointer is NULL, there are no notices. */
   mgrid_backend *(*carrier)(mgrid_backend *b);
-  /* Begin a move. Until `close`, a call over all ranks may take *seconds. If *seconds is 0, it is
-  ** set to the backend's own deadline, which then applies. A rank that fails here does not take
-  ** part. */
+  /* Begin a move. Until `close`, a call over all ranks may take *seconds; 0: set *seconds to the
+  ** backend's own deadline, which then applies. A rank that fails here does not take part. */
   mgrid_status (*open)(mgrid_backend *b, double *seconds, mgrid_error *err);
   /* Check that this rank can move data. This comes before the ranks agree, so that all learn of a
   ** failure. Local. NULL: it always can. */
@@ -176,14 +177,15 @@ typedef struct mgrid_transport_ops {
   ** memory. Local. NULL: malloc. */
   void *(*memory)(mgrid_backend *b, size_t bytes, mgrid_error *err);
   /* copy: copy between the memory of parts and of messages. The copy may go on after the call:
-  ** later posts and copies wait for it. The CPU copies if `copy` is NULL, or if `copies` is not
-  ** NULL and returns false. */
+  ** messages and copies that begin later wait for it. The CPU copies if `copy` is NULL, or if
+  ** `copies` is not NULL and returns false. */
   bool (*copies)(mgrid_backend *b);
   mgrid_status (*copy)(mgrid_backend *b, const mgrid_slab *rows, mgrid_error *err);
   /* An mgrid_look for the end of all copies. NULL: a copy ends in its call. */
   mgrid_outcome (*copied)(mgrid_backend *b, mgrid_error *err);
   /* Prepare for messages in slots 0 to n - 1. Local. */
   mgrid_status (*prepare)(mgrid_backend *b, size_t n, mgrid_error *err);
+  /* Begin n messages, and do not wait for their end. */
   mgrid_outcome (*post)(mgrid_backend *b, size_t n, const mgrid_post *message, mgrid_error *err);
   /* Get the slots of the messages that ended since the last `look`; `ended` has room for all. news:
   ** this rank made other progress since then. */
@@ -207,8 +209,8 @@ typedef struct mgrid_survival_ops {
   bool (*hurt)(mgrid_backend *b);
   /* Over all survivors, also on an interrupted backend, within `seconds` (0: the backend's
   ** timeout). *mine has 31 bits, and becomes the bitwise `and` over all ranks, equal on all. If a
-  ** rank of the backend is lost, the result lacks MGRID_ALL_LIVE; then a rank that passed this bit
-  ** may get 0 while others get the `and`. */
+  ** rank of the backend is lost, the result lacks MGRID_ALL_LIVE. Only in that case results may
+  ** differ: a rank whose *mine had this bit may get 0 instead of the `and`. */
   mgrid_status (*agree_and)(mgrid_backend *b, uint64_t *mine, double seconds, mgrid_error *err);
   /* Over all survivors, after an `agree_and` on an interrupted backend. Set lost[i] for each lost
   ** rank i of the world. Where this succeeds, it is equal on all ranks. If it fails on some ranks
@@ -223,8 +225,8 @@ typedef struct mgrid_timed_call { /* when a call, or a sleep, began and how long
   uint64_t tag;                   /* the tag that was passed to `begin` or `sleep` */
   double begun, seconds;          /* begun: since `zero`, by the GPU's clock */
 } mgrid_timed_call;
-/* Calls on streams of a GPU, which begin without waiting: to execute a step. One step at a time
-** uses them. */
+/* Begin calls on streams of a GPU without waiting for their end. The execution of a step uses these
+** functions; only one step at a time is executed. */
 typedef struct mgrid_streams_ops {
   /* Local. Make n streams and `marks` marks. */
   mgrid_status (*open)(mgrid_backend *b, int n, size_t marks, mgrid_error *err);
@@ -247,14 +249,15 @@ typedef struct mgrid_streams_ops {
   void (*close)(mgrid_backend *b, bool failed);             /* local; failed: calls may hang */
 } mgrid_streams_ops;
 
-/* What becomes of a communicator in a larger world, or in the world of the survivors (shrunk). Each
-** member has a highest value that is possible for it; the group gets the lowest of these values. */
+/* What becomes of a communicator in a larger world, or in the world of the survivors (shrunk). The
+** values are in order, the best last. Each member names the best that is possible for it, and the
+** group gets the lowest of these. */
 typedef enum mgrid_growth { MGRID_ANEW, MGRID_SHRUNK, MGRID_GROWN, MGRID_KEPT } mgrid_growth;
 typedef struct mgrid_origin {
   void *native; /* the communicator that this rank had for the group, or NULL */
   int nlost;    /* to shrink: how many members are left out */
   int *lost;    /* [nlost]: their positions, ascending; malloc'ed */
-  /* the highest value that members and their order allow; MGRID_ANEW if `native` is NULL */
+  /* the best value that the members and their order allow; MGRID_ANEW if `native` is NULL */
   mgrid_growth can;
   mgrid_growth agreed; /* the value that the group gets */
   char why[96];        /* why `can` or `agreed` is not higher on this rank, or "" */
@@ -290,8 +293,8 @@ typedef struct mgrid_backend_ops {
   /* On this rank, end the calls that run on n communicators. Afterwards only shrink and destroy
   ** work on these. NULL unless the descriptor has `revokes`. */
   mgrid_status (*revoke)(mgrid_backend *b, size_t n, void **native, mgrid_error *err);
-  /* Prove a communicator: members and order, a sum, broadcasts, a ring, and all other calls that
-  ** leave no memory allocated. Collective over the members. NULL if create makes nothing. */
+  /* Prove a communicator by calls over its members: broadcasts (members and order), a sum, a ring,
+  ** and if the descriptor has `exchanges` an all-to-all. NULL if create makes nothing. */
   mgrid_outcome (*prove)(mgrid_backend *b, const mgrid_comm_spec *spec, void *native,
                          mgrid_error *err);
   void (*close)(mgrid_backend *b); /* frees b */
@@ -358,7 +361,8 @@ typedef struct mgrid_rank_spread {
   int64_t nodes, index; /* nodes of the job, 0 while they are not known; index of this node */
   int64_t local_size, local_rank; /* ranks on this node; index of this rank among them */
   /* ranks of a node, if each node has equally many consecutive ranks (the last may have fewer). 0
-  ** otherwise, and also if there is one node, or one node for each rank */
+  ** otherwise, and also if there is one node, one node for each rank, or more than
+  ** MGRID_MACHINE_RANKS_MAX ranks on a node */
   int64_t block;
   /* set when a backend on GPUs is opened: how many GPUs this rank sees, and the index of its own */
   int gpus, gpu;
@@ -388,14 +392,15 @@ struct mgrid_backend {
   ** and states share no communicators */
   bool whole;
   mgrid_shared *pool;  /* set by pool.c: communicators that states may share */
-  mgrid_state *states; /* set by state.c: those not freed yet, the newest first */
+  mgrid_state *states; /* set by state.c: states that are not freed yet, the newest first */
   /* of core: the longest timeout of a family so far, in seconds; the same on all ranks */
   double longest;
   mgrid_backend *carrier; /* of a backend over a carrier: the carrier; else NULL */
-  /* of core: creations so far, of this backend and of those over it; the same on all ranks */
+  /* creations so far (pool.c, nccl_move.c), of this backend and of those over it; begins as 0; the
+  ** same on all ranks */
   uint64_t creations;
-  /* of core: the value of that count (over a carrier, of the carrier's count) after this backend's
-  ** last creation */
+  /* the value of that count (over a carrier, of the carrier's count) after this backend's last
+  ** creation */
   uint64_t epoch;
   uint64_t meetings; /* of core: rendezvous so far; the same on all ranks */
   /* of core: the name of the call in which this rank is, or was last: rendezvous.c */
@@ -439,8 +444,9 @@ const char *mgrid_missing_text(const mgrid_missing *m, char to[MGRID_MISSING_TEX
 ** with MGRID_LOST_RANK. The ranks and the seconds are in the error, too. */
 mgrid_status mgrid_missing_fail(const mgrid_missing *m, double seconds, mgrid_error *err);
 
-/* Collective. If ranks failed, every rank returns the error of the lowest of them; a rank that only
-** gave up because another failed (MGRID_GAVE_UP) counts last. verdict.c */
+/* End a call over all ranks, of which this rank has the outcome `mine` and the error *failed. If
+** ranks failed, every rank returns the error of the lowest of them; a rank that only gave up
+** because another failed (MGRID_GAVE_UP) counts last. Collective. verdict.c */
 mgrid_status mgrid_verdict(mgrid_backend *b, mgrid_outcome mine, const mgrid_error *failed,
                            mgrid_error *err);
 /* The next three functions are the steps of mgrid_verdict, for a caller whose all-reduce has other
@@ -454,9 +460,9 @@ uint64_t mgrid_verdict_of(const mgrid_backend *b, mgrid_outcome mine);
 mgrid_status mgrid_verdict_tell(mgrid_backend *b, uint64_t who, mgrid_outcome mine,
                                 const mgrid_error *failed, mgrid_error *err);
 
-/* Broadcast the data of rank `root` to all ranks. MGRID_BACKEND: there is no such rank. Other
-** ranks, carriers and stores may send anything, so this function and the next ones check received
-** data before it is used. */
+/* Broadcast the data of rank `root` to all ranks; other ranks may have sent the number `root`.
+** MGRID_BACKEND: there is no such rank. Other ranks, carriers and stores may send anything, so this
+** function and the next ones check what was received before it is used. */
 mgrid_status mgrid_hear(mgrid_backend *b, uint64_t root, void *data, size_t bytes,
                         mgrid_error *err);
 /* Fail with "another rank sent an impossible value: WHAT". */

@@ -10,11 +10,12 @@
 
 #include "comm/state.h"
 
-/* What a rank brings to a rendezvous of all ranks, and what it gets from it. */
+/* A rendezvous is the all-reduce with which most calls over all ranks begin (rendezvous.c). What a
+** rank brings to it, and what it gets from it. */
 typedef struct mgrid_meeting {
   uint64_t call;          /* the result of mgrid_meet_call, or MGRID_ANY_PLAN */
   bool have;              /* this rank has a digest to compare */
-  mgrid_status status;    /* if not: why this rank has no digest */
+  mgrid_status status;    /* if `have` is false: why this rank has no digest */
   uint64_t first, second; /* the digest */
   uint64_t least; /* below UINT64_MAX; after the call, if `all`: the minimum over all ranks */
   bool all, none; /* after the call: all ranks have the same digest; no rank has one */

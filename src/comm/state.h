@@ -11,9 +11,8 @@
 #include <jansson.h>
 #include <stdatomic.h>
 
-/* A communicator in a backend's pool. Groups with the same members in the same order, and with the
-** same options, share one entry, even if they are in different states. Unique groups do not
-** share. */
+/* A communicator in a backend's pool. Groups with the same members in the same order share one
+** entry if their options allow it (mgrid_choice_shares), even if they are in different states. */
 struct mgrid_shared {
   mgrid_shared *next, *before; /* in the pool */
   /* how many times states have taken it and not released it yet; at 0 it is destroyed */

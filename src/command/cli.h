@@ -28,7 +28,7 @@ void cli_open_files(lua_State *L);
 
 /* If the launcher ends the job, print on ranks 0 and 1 what the rank was `in`, such as "materialize
 ** train". NULL: print nothing, because all is done or an error was printed. The text must stay
-** valid. guard.c */
+** valid. This function and the next do nothing if no known launcher started the process. guard.c */
 void cli_guard(const char *in);
 /* Unless cli_guard_end is called within `seconds`, print "after N seconds <what>: ..." and exit
 ** with status 4. If MPI ends the process by exit before that call, print who started it. */

@@ -22,7 +22,8 @@ typedef struct mgrid_repeat { /* a mode by which the groups of a class repeat */
 
 typedef struct mgrid_class {
   int64_t group, start, size; /* its first group, the first rank of that group, ranks per group */
-  int64_t round;              /* the round of all its groups; -1: they are in several rounds */
+  /* the round of all its groups (mgrid_family_rounds); -1: they are in several rounds */
+  int64_t round;
   /* true: `shape` gives the ranks of a group; false: the ranks are those of `group`, shifted */
   bool ruled;
   int nsteps, nshape;
@@ -50,8 +51,8 @@ bool mgrid_class_step(mgrid_class *c, int64_t size, int64_t stride, int64_t weig
 /* Let `shape` be one mode: `size` ranks, `stride` apart. */
 void mgrid_class_line(mgrid_class *c, int64_t size, int64_t stride);
 
-/* Append the classes of a family. False: out of memory, or there are too many, for example in long
-** lists. */
+/* Append the classes of a family. False: out of memory, there are too many (as in long lists), or
+** modes do not describe the groups. */
 bool mgrid_classes_of(const mgrid_family *f, mgrid_classes *list);
 /* Make a set of points of the first ranks of the groups of a class. False: no modes describe it. */
 bool mgrid_class_starts(const mgrid_class *c, mgrid_points *out);
@@ -82,11 +83,11 @@ bool mgrid_sets_overlap(const mgrid_points *a, const mgrid_sets *sets, int64_t *
 ** that differs; differs may be NULL. Both families have one world and the same number of groups. */
 mgrid_tristate mgrid_classes_equal(const mgrid_family *a, const mgrid_family *b, int64_t *differs,
                                    mgrid_budget *budget);
-/* Append the ranks at one position in all groups of a class. */
+/* Append one set: the ranks at this position in all groups of a class. */
 bool mgrid_class_position(const mgrid_family *f, const mgrid_class *c, int64_t position,
                           mgrid_sets *list);
-/* Append the ranks x of a class for which x + distance is in the same group as x. distance is not
-** 0. */
+/* Append sets of those ranks x of a class for which x + distance is in the same group as x.
+** distance is not 0. */
 bool mgrid_class_partners(const mgrid_family *f, const mgrid_class *c, int64_t distance,
                           mgrid_sets *list);
 

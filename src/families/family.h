@@ -180,7 +180,8 @@ struct mgrid_form {
   mgrid_status (*split)(mgrid_splitting *x, const mgrid_family *f, mgrid_error *err);
   /* n divides the groups */
   mgrid_family *(*bundle)(const mgrid_family *f, int64_t n, mgrid_error *err);
-  /* Return whether this bundle makes lists. *work: how many ranks they hold. NULL: false, 0. */
+  /* Return whether this bundle writes out all groups as lists. *work: if it does not, how many
+  ** positions it lists all the same, as for a PICKED family. NULL: false, 0. */
   bool (*bundle_lists)(const mgrid_family *f, int64_t n, int64_t *work);
   /* Pick distinct positions, from groups of one size. */
   mgrid_family *(*pick)(const mgrid_family *f, int64_t n, const int64_t *positions,

@@ -103,9 +103,10 @@ mgrid_family *mgrid_grid_family(const mgrid_grid *g, const mgrid_chosen *c, mgri
 mgrid_family *mgrid_where_by_rule(const mgrid_family *f, const mgrid_grid *g, const int64_t *coords,
                                   mgrid_error *err);
 
-/* Choose as inside dims those that coords[0 .. ndims) leave free (-1); set nix to 0. */
+/* Choose as inside dims the free ones: those with coords[i] -1. Set nix to 0. coords: [g->n]. */
 void mgrid_grid_free_dims(const mgrid_grid *g, const int64_t *coords, mgrid_chosen *c);
-/* Fill coords for mgrid_grid_at: for the part along n dims that contains `rank`. */
+/* Fill coords, for mgrid_grid_at, with the coordinates of `rank`, but with -1 for the n named dims.
+** So mgrid_grid_at returns the part along these dims that contains the rank. */
 mgrid_status mgrid_grid_around(const mgrid_grid *g, int64_t rank, size_t n, const char *const *dims,
                                int64_t *coords, mgrid_error *err);
 

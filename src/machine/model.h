@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
-** model.h - the struct of a machine. Places are numbered so that the places of a domain are
-** consecutive. So a level is a list of bounds: the first place of each domain. A regular level,
-** whose domains have equally many places, needs no list. Domains that cross levels (rail = gpu)
-** have no bounds: the domain of a place is computed from the index of the place's gpu within its
-** node.
+** model.h - the struct of a machine. A place is a slot for one rank. Places are numbered so that
+** the places of a domain are consecutive. So a level is a list of bounds: the first place of each
+** domain. A regular level, whose domains have equally many places, needs no list. Domains that
+** cross levels (rail = gpu) have no bounds: the domain of a place is computed from the index of the
+** place's gpu within its node.
 */
 #ifndef MGRID_MACHINE_MODEL_H
 #define MGRID_MACHINE_MODEL_H
@@ -123,7 +123,8 @@ size_t mgrid_nvlink_level(const mgrid_machine_model *m);
 ** of rank r in the job; `name` is the name of the node of `rank`. Refuse if two ranks are on one
 ** node in the machine and on two in the job, or the other way round; the message names the first
 ** such ranks. Then refuse if another node of the machine has this name. A job on one node is a
-** trial, for which any machine is accepted. (machine_item.c) */
+** trial, for which any machine is accepted. A machine without a level of nodes is accepted for any
+** job. (machine_item.c) */
 mgrid_status mgrid_machine_check_hosts(const mgrid_machine_model *m, const uint64_t *host,
                                        int64_t world, int64_t rank, const char *name,
                                        mgrid_error *err);

@@ -56,8 +56,8 @@ const mgrid_traffic *mgrid_plan_traffic(const mgrid_plan *p);
 double mgrid_flow_edge(const mgrid_flow *f, int64_t n);
 
 /* Unless `out` is NULL, add to out[d] the bytes of one flow that leave each domain d of a level;
-** the bytes of a ring's edge between two domains count for each of the two. Return the bytes that
-** go from one domain to another, where an edge counts once; or -1 after an error. O(members). */
+** the bytes of an edge between two domains count for each of the two. Return the bytes that go from
+** one domain to another, where an edge counts once; or -1 after an error. O(members). */
 double mgrid_flow_leaving(const mgrid_flow *flow, const mgrid_family *f, const int32_t *domain,
                           int64_t ndomains, double *out, mgrid_error *err);
 

@@ -25,8 +25,8 @@ struct mgrid_descriptor {
   ** exports. NULL: the backend is in this library, and is opened by the function `opener` instead
   ** of by name. */
   const char *library, *entry, *opener;
-  /* "auto" takes it if no `gpu` backend can be opened; it is the carrier if none is given. True in
-  ** one row */
+  /* this backend is the carrier if none is given, and "auto" opens it if no `gpu` backend can be
+  ** opened. True in one row */
   bool usual;
   bool carries; /* it carries the messages of backends that are `carried` */
   bool carried; /* it is opened over a carrier */

@@ -43,7 +43,7 @@ static void diff_params(report *r, const mgrid_content *a, const mgrid_content *
     } else if (strcmp(now, was) != 0) {
       was = mgrid_shortest(was, digits[0], sizeof digits[0]);
       now = mgrid_shortest(now, digits[1], sizeof digits[1]);
-      mgrid_shown(from, sizeof from, was, strlen(was)); /* whole characters */
+      mgrid_shown(from, sizeof from, was, strlen(was)); /* cut at the end of a character */
       mgrid_shown(to, sizeof to, now, strlen(now));
       line(r, "param", a->param[i].name, from, to);
     }

@@ -21,8 +21,8 @@ typedef struct mgrid_item_kind {
   void *(*ref)(const void *x);     /* another owner; never fails */
   void (*free)(void *x);           /* remove an owner */
   size_t (*held)(const void *x);   /* bytes of memory */
-  /* whether no group depends on it; then it is not in the text, the digest and JSON. NULL: groups
-  ** depend on all items of this kind */
+  /* return whether no group depends on the item; such an item is not in the text, the digest and
+  ** the JSON of a plan. NULL: groups depend on all items of this kind */
   bool (*unread)(const void *x);
   void (*text)(const void *x, mgrid_text *t); /* append its rule on one line */
   /* Append the fields of item i, with a comma before each. Its reader makes the item again from

@@ -158,7 +158,8 @@ void mgrid_choice_free(mgrid_choice *c);
 /* Return whether this option is given. */
 bool mgrid_choice_has(const mgrid_choice *c, const mgrid_option *row);
 /* Return whether two families with these options may share a communicator. They may not if one of
-** the families gets no communicator. */
+** them gets no communicator, or has the option unique, windows, device or parent; or if their
+** `identity` differs. */
 bool mgrid_choice_shares(const mgrid_choice *a, const mgrid_choice *b);
 
 #endif

@@ -83,10 +83,10 @@ mgrid_status mgrid_view_init(mgrid_view *v, const mgrid_plan *p, int64_t rank, m
 void mgrid_view_free(mgrid_view *v);
 
 /* Return the number of groups of an entry that no earlier group leads: these are the communicators
-** that the entry adds to the job. `round` >= 0: count only that round. Groups are compared by their
-** modes, in O(modes), or else one by one, in O(groups): in tables of more than 1024 groups, in a
-** round of pairs that modes do not give (classes.h), and if comparing modes would take too long.
-** The result means nothing once the budget is exhausted. */
+** that the entry adds to the job. Groups of one rank do not count. `round` >= 0: count only that
+** round. Groups are compared by their modes, in O(modes), or else one by one, in O(groups): in
+** tables of more than 1024 groups, in a round of pairs that modes do not give (classes.h), and if
+** comparing modes would take too long. The result means nothing once the budget is exhausted. */
 int64_t mgrid_plan_led(const mgrid_plan *p, int entry, int64_t round, mgrid_budget *budget);
 /* Set led[round] to the same number, for each round of an entry. */
 void mgrid_plan_led_by_round(const mgrid_plan *p, int entry, int64_t led[MGRID_ROUNDS_MAX],
@@ -131,14 +131,14 @@ mgrid_status mgrid_plan_check_parent(const mgrid_plan *p, int entry, int64_t gro
 /* ------------------------------------------------------------------ verify.c */
 
 /* mgrid_plan_check checks worlds of up to MGRID_CHECK_WHOLE ranks completely. In larger worlds it
-** checks MGRID_CHECK_SOME members of each family, about a quarter as many ranks, and the next
-** member of each group of these ranks. */
+** checks MGRID_CHECK_SOME members of each family, and the creations of about MGRID_CHECK_SOME / 4
+** ranks. For each creation of such a rank, it also checks that the next member makes it. */
 enum { MGRID_CHECK_WHOLE = 1 << 20, MGRID_CHECK_SOME = 1024 };
 
-/* What a check or a rehearsal counts, over the ranks that it looks at. */
+/* What a check or a rehearsal counts. It looks at all ranks, or at some. */
 typedef struct mgrid_created {
-  int64_t communicators; /* whose first member is such a rank */
-  int64_t memberships;   /* communicators of each rank, added up */
+  int64_t communicators; /* whose first member it looks at */
+  int64_t memberships;   /* communicators of each of these ranks, added up */
   int64_t most_per_rank; /* communicators of the rank that has the most */
 } mgrid_created;
 
@@ -168,12 +168,12 @@ mgrid_status mgrid_plan_rehearse(const mgrid_plan *p, mgrid_created *out, mgrid_
 
 /* ------------------------------------------------------------ laws.c, plan.c */
 
-/* Laws. same: both families have the same groups. within: every group of a is inside one of b.
-** disjoint: no rank is in both. covers: every rank is in a group. If a law does not hold, return
-** MGRID_REFUSED with the first counterexample and the names of the families. O(modes), or
-** O(members) if modes cannot tell, as for long tables. Charge the work to the budget; the result
-** means nothing once the budget is exhausted. mgrid_plan_law reads a law from text, "within(tp,
-** node)". */
+/* Laws. same: both families have equal groups in the same order. within: every group of a is inside
+** one of b. disjoint: no rank is in both. covers: every rank is in a group. If a law does not hold,
+** return MGRID_REFUSED with the first counterexample; messages of `within` and `disjoint` call the
+** families by `names`. O(modes), or O(members) if modes cannot tell, as for long tables. Charge the
+** work to the budget; the result means nothing once the budget is exhausted. mgrid_plan_law reads a
+** law from text, "within(tp, node)". */
 typedef struct mgrid_law_names {
   const char *a, *b;
 } mgrid_law_names;
@@ -243,7 +243,8 @@ mgrid_status mgrid_plan_json_at(const mgrid_plan *p, int64_t rank, const mgrid_s
 ** rules. */
 enum { MGRID_SAVED_FORMAT = 1 };
 enum { MGRID_SAVED_MAX = 1 << 24 }; /* most bytes of a saved plan */
-/* Return whether a text starts like a saved plan, and not like a recipe. */
+/* Return whether a text starts like a saved plan, or like the text of mgrid_plan_print, and not
+** like a recipe. */
 bool mgrid_plan_is_saved(const char *text, size_t length);
 /* Make the answer of mgrid_plan_why as JSON; *out is a new reference. */
 mgrid_status mgrid_plan_why_json(const mgrid_plan *p, int64_t a, int64_t b, json_t **out,
@@ -264,7 +265,7 @@ static inline int64_t *mgrid_resources_number(const mgrid_resources *r,
 
 enum { MGRID_MACHINE_RANKS_MAX = 4096 }; /* most ranks of a machine in an mgrid_site */
 /* Compute what a communicator of this family takes. It has `size` ranks, `local` of them on one
-** machine. */
+** machine. If the family names no backend, take the backend that needs the most GPU memory. */
 void mgrid_entry_demand(const mgrid_entry *e, int64_t size, int64_t local, const mgrid_site *site,
                         mgrid_demand *out);
 

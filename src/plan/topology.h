@@ -71,7 +71,7 @@ const mgrid_item *mgrid_content_item(const mgrid_content *c, const mgrid_item_ki
 size_t mgrid_content_items(const mgrid_content *c, const mgrid_item_kind *kind);
 /* Return the ith item of a kind, or NULL. */
 const mgrid_item *mgrid_content_nth(const mgrid_content *c, const mgrid_item_kind *kind, size_t i);
-/* Return the entry of a family. If there is none, refuse it, name the nearest family if memory
+/* Return the entry of a family. If no family has this name, fail, name the nearest family if memory
 ** allows, and return -1. The message begins with `before`. */
 int mgrid_content_require(const mgrid_content *c, const char *before, const char *family,
                           mgrid_error *err);
@@ -99,7 +99,8 @@ mgrid_status mgrid_topology_put_grid(mgrid_topology *t, const char *name, const 
 /* As mgrid_topology_add_item. A failure does not break the topology. */
 mgrid_status mgrid_topology_put_item(mgrid_topology *t, const char *name,
                                      const mgrid_item_kind *kind, const void *x, mgrid_error *err);
-/* Check the name and the value of a parameter. They may contain zero bytes. */
+/* Check the name and the value of a parameter. Their lengths are given because zero bytes in them
+** must be found, and refused. */
 mgrid_status mgrid_param_check(const char *name, size_t name_len, const char *value,
                                size_t value_len, mgrid_error *err);
 /* Record a function of the host that the recipe names. It is printed, and part of the digest. */

@@ -41,8 +41,8 @@ int mgrid_lua_oom(lua_State *L);
 int mgrid_lua_failure(lua_State *L, const mgrid_error *e);
 /* If status is MGRID_OK, push true and return 1; else return mgrid_lua_failure(L, e). */
 int mgrid_lua_done(lua_State *L, mgrid_status status, const mgrid_error *e);
-/* If the value at i is nil or false, this rank has failed: set *e to the message at i + 1 and the
-** status at i + 2. `call` is the name of the calling method, for messages. */
+/* If there is an argument i and it is nil or false, this rank has failed: set *e to the message at
+** i + 1 and the status at i + 2. `call` is the name of the calling method, for messages. */
 void mgrid_lua_read_failure(lua_State *L, int i, const char *call, mgrid_error *e);
 /* Raise that `name` is unknown. The message also gives the nearest of the n known names, and lists
 ** them. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
 ** budget.h - limits on the memory, instructions and time of a recipe. A budget is the `ud` of the
-** allocator of its Lua state. Every rank counts the same instructions, but checks the count at
-** other moments, and the clock may stop a single rank. A recipe cannot go on by pcall: once a
+** allocator of its Lua state. Every rank counts the same instructions, but ranks check the count at
+** different moments, and the clock may stop a single rank. A recipe cannot go on by pcall: once a
 ** budget is exhausted, every further instruction raises again. Memory is the Lua heap and the
 ** contents of userdata (bind.c).
 */

@@ -41,8 +41,8 @@ typedef struct mgrid_lua_module {
   void (*begin)(lua_State *L, int64_t world, int values, const char *where);
   /* Called after `build`, with the topology that it returned. May raise. */
   void (*end)(lua_State *L, int topology, const char *where);
-  /* Called after the `begin` of all modules. Return true to push the World that `build` gets
-  ** instead of the one at `world`. */
+  /* Called after the `begin` of all modules. Push the World that `build` gets instead of the one at
+  ** `world`, and return true; or push nothing, and return false. */
   bool (*world)(lua_State *L, int world, int values, const char *where);
   /* If `law` is a law of this module, set *mine and check it for a plan. The value at `about` is
   ** what the law is about, such as a machine; nil: the one that the plan has. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
 ** clock.h - the clock of an execution (executor.c): it knows how long operations take, and which
-** parts of them are under way. Times are integers of picoseconds.
+** parts of them are under way. A group has a part for each of its calls, any other operation one
+** part. Times are integers of picoseconds.
 */
 #ifndef MGRID_STEP_CLOCK_H
 #define MGRID_STEP_CLOCK_H
@@ -13,7 +14,8 @@ typedef struct step_event { /* when a part of an operation ends */
   int32_t cursor;
 } step_event;
 
-/* how a cursor spends its time: shares of 0 to 1 */
+/* How a cursor (of one stream of one type) spends its time now. computing, moving: shares of its
+** time, 0 to 1. */
 typedef struct step_busy {
   double computing, moving;
   int64_t active; /* parts that move bytes now */
@@ -51,7 +53,7 @@ void mgrid_step_clock_work(step_executor *m, int32_t cursor);
 ** last. */
 void mgrid_step_clock_move(step_executor *m, int32_t cursor, uint32_t node, int64_t takes,
                            int32_t by);
-/* Return how long the call of these posts takes. */
+/* Return how long the call takes in which these n posts (step_post) have met. */
 int64_t mgrid_step_clock_cost(const step_executor *m, const step_post *posts, uint32_t n);
 /* Return whether the clock takes a loop as one operation of its stream: `whole` is set, and each
 ** entry of the loop is work of this rank alone, or a call among ranks of one type, which reach it

@@ -76,7 +76,8 @@ void mgrid_step_fit(const step_measured *all, size_t n, double call, double band
 typedef struct step_reach {
   int32_t domains;     /* domains that the group touches */
   int32_t least, most; /* fewest and most of its members in one domain */
-  /* the largest number of groups of the family that leave one of these domains at once */
+  /* the largest number of groups of the family that may send out of one of these domains at the
+  ** same time */
   int32_t share;
 } step_reach;
 
@@ -153,8 +154,8 @@ typedef struct step_record {
   int64_t began, moved, ended;
 } step_record;
 
-/* a span of time that was skipped, in which the round of iterations before `from` happens `times`
-** times */
+/* The time from `from` to `to` was not executed: in it the iterations just before `from` repeat
+** `times` times. */
 typedef struct step_repeat {
   int64_t from, to, times;
 } step_repeat;
@@ -191,9 +192,9 @@ typedef struct step_price {
 } step_price;
 
 /* How a loop in which no rank waits is executed: iteration by iteration (STEP_IN_FULL), as one
-** operation (STEP_IN_SHORT), or as one operation in large steps only (STEP_AS_NEEDED). The time of
-** the step is the same. But for a loop as one operation the time of calls beside computes of other
-** streams is an estimate. */
+** operation (STEP_IN_SHORT), or as one operation only if the step has more than 100,000 operations
+** (STEP_AS_NEEDED). The time of the step is the same. But if a loop is one operation, it is only
+** estimated how much of its calls runs at the same time as computes of other streams. */
 typedef enum step_detail { STEP_IN_FULL, STEP_AS_NEEDED, STEP_IN_SHORT } step_detail;
 
 /* Price a step. MGRID_UNPROVED: some rank does not reach its end. `records`: what happens when, for
@@ -205,8 +206,8 @@ void mgrid_step_price_free(step_price *p);
 
 /* ----------------------------------------------------------------- report.c */
 
-/* Return an object with "families" and "memory" of a step, and with the fields of `price`, if it is
-** not NULL; NULL with *err. */
+/* Return an object with the fields "families" and "memory" of a step, and unless `price` is NULL
+** with the fields of the price. Return NULL with *err after an error. */
 json_t *mgrid_step_report(const mgrid_step *s, const step_price *price, mgrid_error *err);
 /* Price a step with the options of mgrid_step_price. `records`: what happens when; NULL: not
 ** needed. */

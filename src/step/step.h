@@ -407,8 +407,8 @@ typedef struct step_sizes {
   uint32_t *busy;    /* a bit for each stream on which it communicates, waits or computes */
 } step_sizes;
 
-/* The entries at which a cursor stops: the calls and waits of one stream; the calls of all streams;
-** or the calls on one circle. */
+/* The entries at which a cursor (step_cursor) stops: the calls and waits of one stream, the calls
+** of all streams, or the calls on one circle. */
 typedef struct step_stops {
   const step_program *program;
   const step_sizes *sizes;
@@ -428,10 +428,13 @@ void mgrid_step_sizes_free(step_sizes *s);
 bool mgrid_step_place_stop(const step_stops *w, step_place *at, int64_t least);
 /* Go to the first stop after this place; otherwise the same. */
 bool mgrid_step_place_next(const step_stops *w, step_place *at, int64_t least);
-/* Return the value of `at` when the entry `node` was last passed before this place. */
+/* Return the value of step_place.at at the entry `node`, in the present iteration of the loops
+** around both the place and the entry, and in the last iteration of other loops around the
+** entry. */
 int64_t mgrid_step_place_of(const step_stops *w, const step_place *at, uint32_t node);
 /* From the place on, find the first entry that `is` accepts, in this or a later iteration. Return
-** the value of `at` there; inside a later loop, that of the loop's last iteration. -1: none. */
+** the value of step_place.at there; inside a later loop, that of the loop's last iteration. -1:
+** none. */
 int64_t mgrid_step_place_find(const step_stops *w, const step_place *at, mgrid_budget *budget,
                               bool (*is)(const step_program *p, uint32_t node, const void *ud),
                               const void *ud);
@@ -445,7 +448,7 @@ typedef struct step_cursor {
   int32_t circle;
   /* instead the cursor stands for the creation of the circle's communicator by the host */
   bool creates;
-  int32_t parts; /* parts of the present operation that have not ended */
+  int32_t parts; /* parts of the present operation (clock.h) that have not ended */
   bool posted;   /* the present operation has begun */
   bool queued;
   step_place place;
@@ -508,8 +511,8 @@ const step_program *mgrid_step_executor_program(const step_executor *m, int32_t 
 ** call yet. */
 const step_match *mgrid_step_executor_match(const step_executor *m, const step_cursor *c,
                                             uint32_t node);
-/* Return the cursor of a circle that is at an earlier operation of this rank on a communicator of
-** cursor c's operation, which waits for it; -1: none. */
+/* The operation of cursor c waits for earlier operations of its rank on the same communicators.
+** Return the cursor of a circle that is still at such an earlier operation; -1: there is none. */
 int32_t mgrid_step_executor_earlier(const step_executor *m, const step_cursor *c);
 /* Return the cursor of a creation (`creates`) for which cursor c waits; -1: none. */
 int32_t mgrid_step_executor_creation(const step_executor *m, const step_cursor *c);

@@ -115,8 +115,8 @@ struct mgrid_losses {
 ** Take `spare` over, also on failure. */
 mgrid_plan *mgrid_plan_sparing(mgrid_runtime *rt, const char *file, int64_t world, int64_t nspares,
                                int32_t *spare, size_t n, const char *const *args, mgrid_error *err);
-/* Make a plan for a world whose first ranks, `places` of them, are the layout, and whose other ranks
-** are spares. `at`: where each rank is in the machine; NULL: the recipe does not read one. */
+/* Make a plan for a world whose first `places` ranks are the layout, and whose other ranks are
+** spares. `at`: where each rank is in the machine; NULL: the recipe does not read one. */
 mgrid_plan *mgrid_next_plan(mgrid_losses *l, int64_t world, int64_t places, size_t n,
                             const char *const *args, const int32_t *at, mgrid_error *err);
 /* Return the plan for the survivors of x, made now or before. NULL: *err says why. If the recipe
@@ -175,8 +175,8 @@ const struct mgrid_machine_model *mgrid_losses_machine(const mgrid_losses *l);
 mgrid_status mgrid_loss_place(const mgrid_losses *l, const mgrid_next *next, mgrid_loss *x,
                               mgrid_error *err);
 /* List maps from the old layout to a layout of `places` places. Maps that keep the most
-** communicators of the old plan (counted by their members) come first. Return the number of maps, 1
-** or more. */
+** communicators of the old plan (counted by their members, in four random losses) come first.
+** Return the number of maps, 1 or more. */
 enum { MGRID_LAYOUT_MAPS_MAX = 8 };
 size_t mgrid_layout_maps_of(const mgrid_losses *l, int64_t places,
                             mgrid_layout_map map[MGRID_LAYOUT_MAPS_MAX]);

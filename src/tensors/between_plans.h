@@ -11,8 +11,8 @@
 
 #include <stdatomic.h>
 
-/* The types of a tensor that is f32 in one plan and bf16 in the other. Elements are sent as bf16, so
-** mgrid_pair has bf16 tensors on both sides. */
+/* The types of a tensor that is f32 in one plan and bf16 in the other. Elements are sent as bf16,
+** so mgrid_pair has bf16 tensors on both sides. */
 typedef struct mgrid_typing {
   const mgrid_tensor *wide; /* the plan's f32 tensor; NULL: the type does not change */
   bool before;              /* `wide` is in the plan before the move, not in the plan after it */
@@ -40,8 +40,8 @@ bool mgrid_pairs_converts(const mgrid_pairs *p, size_t i);
 /* Return tensor i as it is before the move, or after. */
 const mgrid_tensor *mgrid_pairs_tensor(const mgrid_pairs *p, size_t i, bool before);
 
-/* The pieces of one message. The first run of a move keeps them, so that later runs need not plan
-** them again. */
+/* The pieces of one message; each is a box of one tensor (mgrid_move_piece). The first run of a
+** move keeps them, so that later runs need not plan them again. */
 typedef struct mgrid_kept {
   mgrid_move_piece *piece; /* [n], owned */
   size_t n;
@@ -74,7 +74,7 @@ void mgrid_stream_end(mgrid_stream *s); /* s may also be { 0 } */
 /* Go to the next piece, s->piece. *more false: none is left. */
 mgrid_status mgrid_stream_next(mgrid_stream *s, bool *more, mgrid_error *err);
 
-/* The messages between all ranks, with their rounds. */
+/* The messages between all ranks, with their rounds (mgrid_edges_colour). */
 typedef struct mgrid_schedule {
   size_t n;
   mgrid_edge *edge; /* [n], by `from`, then by `to` */

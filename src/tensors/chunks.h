@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
-** chunks.h - cuts the messages of a move into chunks. Both sides cut a message into the same chunks,
-** without communication. A large piece is cut by itself; smaller pieces are packed together. Bytes
-** that are contiguous in a rank's part are sent and received in place. So are long rows, if the
-** transport takes strided rows (MPI datatypes). All other bytes go through a buffer.
+** chunks.h - cuts the messages of a move into chunks. Both sides cut a message into the same
+** chunks, without communication. A large piece of a message (mgrid_move_piece) is cut by itself;
+** smaller pieces are packed together. Bytes that are contiguous in a rank's part are sent and
+** received in place. So are long rows, if the transport takes strided rows (MPI datatypes). All
+** other bytes go through a buffer.
 */
 #ifndef MGRID_CHUNKS_H
 #define MGRID_CHUNKS_H

@@ -6,11 +6,10 @@
 
 /* HOW A TENSOR IS CUT. Each axis is cut into pieces by its own dims, independently of the other
 ** axes. A part of the tensor has one piece of each axis; the numbers of these pieces are the part's
-** tuple.
-** The elements of the part are all combinations of the indices in its pieces. A rank's tuple follows
-** from its coordinates. Dims that cut no axis number the copies of a part. If a dim has more
-** coordinates than pieces, `share` neighbouring coordinates have the same piece: coordinate / share
-** is the piece, coordinate % share is the copy.
+** tuple. The elements of the part are all combinations of the indices in its pieces. A rank's tuple
+** follows from its coordinates. Dims that cut no axis number the copies of a part. If a dim has
+** more coordinates than pieces, `share` neighbouring coordinates have the same piece: coordinate /
+** share is the piece, coordinate % share is the copy.
 **
 ** A flat concatenates the parts that a rank would have of several tensors, and cuts this array into
 ** slices. A rank with such a slice has a range of each part, in C order. Such a range is a few
@@ -28,7 +27,8 @@ static inline int64_t mgrid_max(int64_t a, int64_t b) { return a > b ? a : b; }
 /* ----------------------------------------------------------------- slicing.c */
 
 /* How an axis is cut. Pieces are numbered by the coordinates of the dims that cut it, the outermost
-** slowest. */
+** slowest. An axis may consist of several arrays side by side, as q, k and v of a fused qkv; in
+** slicing.c, and for its functions below, a `part` is one of these arrays. */
 typedef struct mgrid_slicing {
   char name[MGRID_NAME_MAX + 1];
   int64_t length;
@@ -40,7 +40,7 @@ typedef struct mgrid_slicing {
   mgrid_cutting cutting;
   int64_t block;   /* elements of a block of a cyclic axis */
   int64_t unit;    /* so many consecutive elements stay in one piece */
-  size_t nparts;   /* arrays side by side on the axis, each cut by itself; 1 or more */
+  size_t nparts;   /* how many arrays are side by side; each is cut by itself; 1 or more */
   int64_t *starts; /* [nparts + 1]: where each of them starts; then the length of the axis */
   int64_t *bounds; /* [pieces + 1], or NULL */
   int32_t *owners; /* [length / unit]: the piece of each unit; or NULL */

@@ -2,8 +2,8 @@
 **
 ** move.c - moves in memory of GPUs, as a host calls them: memory that is not the GPU's is refused
 ** on all ranks, and then the right one goes. `move failing`: NCCL fails on the way. `move absent`:
-** a rank never comes. `move mpi`: over an MPI that is not CUDA-aware, and one that is. TAP from
-** rank 0.
+** a rank never comes. `move mpi`: over an MPI that is not CUDA-aware, and one that is. `move kept
+** FOLDER`: over a store that keeps every value. TAP from rank 0.
 */
 #include "trainer.h"
 
@@ -159,11 +159,66 @@ static void over_mpi(fixture *f, mgrid_backend *b) {
   test(ok && arrived(f), "an MPI that is CUDA-aware moves it");
 }
 
+/* A store that keeps every value: a folder. Writing takes longer than reading, so a reader comes
+** before the value that it waits for. */
+static mgrid_status put(void *folder, const char *key, const void *data, size_t bytes) {
+  char path[512], part[544];
+  usleep(5000);
+  snprintf(path, sizeof path, "%s/%s", (const char *)folder, key);
+  snprintf(part, sizeof part, "%s.part", path);
+  FILE *f = fopen(part, "wb");
+  bool whole = f && fwrite(data, 1, bytes, f) == bytes;
+  if (f) fclose(f);
+  return whole && rename(part, path) == 0 ? MGRID_OK : MGRID_BACKEND;
+}
+
+static mgrid_status get(void *folder, int64_t from, const char *key, void *data, size_t bytes,
+                        double seconds) {
+  char path[512];
+  (void)from;
+  snprintf(path, sizeof path, "%s/%s", (const char *)folder, key);
+  for (double left = seconds;; left -= 1e-3) {
+    FILE *f = fopen(path, "rb");
+    size_t got = f ? fread(data, 1, bytes, f) : 0;
+    if (f) fclose(f);
+    if (f) return got == bytes ? MGRID_OK : MGRID_BACKEND;
+    if (left <= 0) return MGRID_TIMED_OUT;
+    usleep(1000);
+  }
+}
+
+/* No message of a creation after a move has the key of a message of the move, whose value is
+** still in the store. */
+static void over_store(fixture *f, char *folder) {
+  mgrid_error e = MGRID_ERROR_INIT;
+  mgrid_carrier c = MGRID_CARRIER_INIT;
+  c.ud = folder, c.rank = rank, c.world = size, c.put = put, c.get = get;
+  mgrid_backend *store = mgrid_carrier_backend(&c, &e);
+  mgrid_backend *b = mgrid_backend_over(store, maker(), NULL, &e);
+  mgrid_status s = mgrid_move_run(f->move, b, &f->from, &f->to, NULL, &e);
+  test(s == MGRID_OK && arrived(f), "a move over a store that keeps every value");
+  mgrid_plan *p = two(false, false, &e);
+  mgrid_state *state = mgrid_materialize(p, b, "after", &e);
+  if (!state) fprintf(stderr, "# rank %d: %s\n", rank, e.message);
+  test(state && right(state, "tp") && right(state, "dp"), "communicators after it");
+  mgrid_state_free(state);
+  mgrid_plan_free(p);
+  mgrid_backend_free(b);
+  mgrid_backend_free(store);
+}
+
 int main(int argc, char **argv) {
   mgrid_error e = MGRID_ERROR_INIT;
   mgrid_backend *carrier;
   tap_begin(&argc, &argv);
   load();
+  if (argc > 2) {
+    p_SetDevice(rank);
+    fixture f = fixture_new();
+    over_store(&f, argv[2]);
+    fixture_free(&f);
+    return tap_end();
+  }
   carrier = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e);
   bool mpi = argc > 1 && strcmp(argv[1], "mpi") == 0;
   mgrid_backend *b = mpi ? mgrid_backend_ref(carrier)

@@ -20,7 +20,8 @@ typedef struct mgrid_relay {
   mgrid_backend base; /* first: ops get a pointer to it */
   mgrid_carrier host; /* the host's functions */
   double seconds;     /* deadline of a call over all ranks */
-  /* how many backends this rank had opened over the store before; part of the keys */
+  /* how many backends this rank had opened before over the store (moongrid_carrier.h); part of the
+  ** keys of messages */
   uint64_t opened;
   uint64_t calls; /* calls over all ranks so far; identical on all ranks */
   uint64_t phase; /* of messages between two ranks: mgrid_carrier_ops.phase */

@@ -27,7 +27,9 @@ typedef struct mpi_note mpi_note;
 typedef struct mpi_watch mpi_watch;
 typedef struct mpi_channel mpi_channel;
 
-/* The last report of a rank in a roll call. */
+/* The roll call (arrivals.c): ranks that wait for long in a call find out by small messages which
+** ranks have not arrived. They report to the first rank of the call. An mpi_report is the last
+** report of a rank. */
 typedef struct mpi_report {
   /* the call in which the rank is; how many messages of moves it has finished */
   uint64_t number, moved;
@@ -37,20 +39,20 @@ typedef struct mpi_report {
 
 typedef struct mpi_backend mpi_backend;
 
-/* The roll call of one collective (arrivals.c). */
+/* The roll call of one call, as one rank sees it. */
 typedef struct mpi_roll {
   mpi_backend *m;
   const int32_t *ranks; /* [size]: the ranks that take part; NULL: all */
   int64_t size;
-  /* of the call: the same on all these ranks; other calls have other numbers */
+  /* the number of the call: the same on all these ranks; other calls have other numbers */
   uint64_t number;
   double begun, seconds; /* when the call began; after how many seconds its deadline passes */
   double look, looked;   /* when to look again; when this rank last looked */
   /* when to report again. On the first rank, in a move: when to look for silent ranks */
   double next;
   double next_to_0; /* when to report again to rank 0 */
-  /* when the last answer of the first rank came, before that when the call began; or when this
-  ** rank, after it was `away`, ran again */
+  /* when the first rank last answered, or if it has not, when the call began; or when this rank ran
+  ** again after it was `away` */
   double since;
   bool moves; /* the call is a move or a step */
   /* the call is a message between two ranks: each of them is its own first rank, and asks the
@@ -62,8 +64,8 @@ typedef struct mpi_roll {
   bool away;     /* this rank was stopped, or got no processor, for three quarters of a deadline */
   bool answered; /* the first rank has answered, and is not silent since */
   bool told;     /* `missing` is the result */
-  /* this rank alone decided who is missing: the first rank, which does not answer, or itself, as it
-  ** was away */
+  /* this rank alone decided who is missing: the first rank, which does not answer, or if this rank
+  ** was away, this rank itself */
   bool guessed;
   mgrid_missing blamed;  /* the ranks for which this rank waits, as far as it knows */
   mgrid_missing missing; /* the missing ranks */
@@ -78,8 +80,8 @@ typedef struct mpi_tree {
   int nchildren; /* of this rank */
   uint64_t words[MGRID_TREE_WORDS], answer[MGRID_TREE_WORDS],
       child[MGRID_TREE_CHILDREN][MGRID_TREE_WORDS];
-  MPI_Request children[MGRID_TREE_CHILDREN]; /* of messages from and to the children */
-  /* of the parent's answer, and of the report to the parent */
+  MPI_Request children[MGRID_TREE_CHILDREN]; /* messages from and to the children */
+  /* requests: the parent's answer, and the report to the parent */
   MPI_Request own[2];
 } mpi_tree;
 
@@ -107,7 +109,7 @@ struct mpi_backend {
   /* the host's communicator, if `comm` is that (borrow); else MPI_COMM_NULL */
   MPI_Comm given;
   MPI_Comm rest;          /* `comm` without lost ranks, during a recovery: open.c */
-  MPI_Errhandler handler; /* of the host's communicator; groups get it, too */
+  MPI_Errhandler handler; /* that of the host's communicator; groups get it, too */
   MPI_Group members;      /* of comm */
   int guard; /* keyval of an attribute that keeps the host from freeing a group's communicator */
   bool finalize; /* mpi_open initialized MPI, so close finalizes it */
@@ -115,12 +117,12 @@ struct mpi_backend {
   MPI_Session session; /* if `sessions`: this backend's own session, which keeps MPI alive */
   bool main;           /* only the main thread may call MPI */
   bool survives;       /* MPI survives a loss, on all ranks: lost.c */
-  /* deadline of a call over all ranks: the present one; that with which the backend was opened */
+  /* seconds that a call over all ranks may take: now; when the backend was opened */
   double seconds, usual;
   uint64_t phase; /* only notices of this phase count: mgrid_carrier_ops.phase */
   uint64_t calls; /* calls over all ranks so far; the same on all ranks */
   /* For a move: mpi_move.c. */
-  MPI_Request *request; /* [nrequests], by slot */
+  MPI_Request *request; /* [nrequests], by mgrid_post.slot */
   int nrequests;
   double before; /* the value of `seconds` before the move */
   struct {       /* until all ranks have finished the move: mpi_calls.c */
@@ -135,8 +137,8 @@ struct mpi_backend {
     void *lib;         /* NULL: the process has not loaded it */
     int (*copy)(void *, size_t, const void *, size_t, size_t, size_t, int); /* cudaMemcpy2D */
   } cuda;
-  /* of the small call over all ranks that is in progress; also of the call that opens the
-  ** backend */
+  /* the tree of the small call over all ranks that is in progress; also that of the call that opens
+  ** the backend */
   mpi_tree tree;
   /* the buffers of a proof on a rank without memory, which must take part, too */
   mpi_proof spare;

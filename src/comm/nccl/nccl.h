@@ -58,7 +58,8 @@ typedef struct nccl_moving { /* nccl_move.c */
   cudaEvent_t copied;     /* recorded when all messages of an NCCL group have been packed */
   cudaEvent_t sent[2];    /* recorded when an NCCL group has ended: group i uses sent[i % 2] */
   uint64_t posted, ended; /* how many NCCL groups of this move were posted; how many have ended */
-  /* [2 * half]: the slots of the messages of two groups, nslots[0] and nslots[1] of them */
+  /* [2 * half]: the slots (mgrid_post.slot) of the messages of two groups, nslots[0] and nslots[1]
+  ** of them */
   int *slot;
   size_t half, nslots[2];
 } nccl_moving;
@@ -136,7 +137,8 @@ void mgrid_nccl_tell(nccl_backend *n, const mgrid_comm_spec *spec);
 ** rank that gives up in one group does not come to the next. */
 void mgrid_nccl_tell_world(nccl_backend *n);
 /* Make a blocking call in a thread, with a deadline. *left_behind: the call still runs, so never
-** free ud; the thread counts as a leak. listen: also stop waiting when another rank gives up. */
+** free ud; the thread counts as a leak. listen: also stop waiting when another rank gives up or is
+** lost. */
 mgrid_outcome mgrid_nccl_watch(nccl_backend *n, double seconds, bool listen,
                                ncclResult_t (*call)(const nccl_library *lib, void *ud), void *ud,
                                const char *what, const char *name, bool *left_behind,
@@ -183,11 +185,11 @@ double mgrid_nccl_patience(const nccl_backend *n, const mgrid_comm_spec *spec);
 ** deadline counts from its start, and at least 0.1 is returned; elsewhere it counts from now. */
 double mgrid_nccl_left(const nccl_backend *n, const mgrid_comm_spec *spec);
 /* Wait until nothing is in progress on the communicator. listen: also stop waiting when another
-** rank gives up. */
+** rank gives up or is lost. */
 mgrid_outcome mgrid_nccl_wait(nccl_backend *n, const nccl_comm *c, double seconds, bool listen,
                               const char *call, const char *name, mgrid_error *err);
-/* Wait until nothing is in progress on the communicator, at most until the time `until`. Only the
-** deadline is an error, not a failure of the communicator. */
+/* Wait until nothing is in progress on the communicator, until the time `until`, but at least 0.1
+** seconds. Only the deadline is an error, not a failure of the communicator. */
 mgrid_outcome mgrid_nccl_wait_out(nccl_backend *n, nccl_comm *c, double until, const char *call,
                                   mgrid_error *err);
 /* Check that NCCL has made what was planned, and create the stream. */
@@ -255,7 +257,8 @@ typedef struct nccl_header {
   uint64_t epoch; /* of the creation */
   /* number of the attempt to make a communicator after a loss (nccl_recover.c); else 0 */
   uint32_t attempt;
-  uint32_t round; /* of the vote; 0: the message has unique ids */
+  /* the number of a vote in this creation (nccl_recover.c); 0: the message has unique ids */
+  uint32_t round;
 } nccl_header;
 nccl_header mgrid_nccl_header(const nccl_backend *n, uint32_t round);
 /* Receive a message with this header. Drop messages that earlier calls have left after their

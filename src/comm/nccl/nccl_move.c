@@ -108,7 +108,7 @@ static mgrid_status move_connect(mgrid_backend *b, mgrid_error *err) {
   /* each rank comes to the verdict when its own messages have ended, so others may be late */
   n->used = true;
   if (n->move.comm) return MGRID_OK;
-  b->epoch++;
+  b->epoch = ++n->carrier->creations; /* no later creation may have this number */
   mgrid_outcome made = mgrid_nccl_create(b, 1, &spec, &native, err);
   mgrid_status s = mgrid_verdict(b, made, err, err);
   if (s && native) mgrid_nccl_abort(b, 1, &native);

@@ -144,7 +144,7 @@ class Plan(Owner, Mapping[str, Family]):
         return -1 if rank is None else rank_of(rank, self.world)
 
     def shares(self, family: str) -> str | None:
-        """Return the earlier family whose communicators all groups of this one use, or None."""
+        """If all groups of the family use communicators of one earlier family, return its name, else None."""
         found = library().c.mgrid_plan_shares(self._handle, known(family, self.families, "family").encode())
         return found.decode() if found else None
 

@@ -92,7 +92,7 @@ class Group(Bound):
     @property
     def backend(self) -> str:
         """The backend that made the communicator: "mpi"; "dry" in a state without communicators; "none" if the family has
-        this backend; "" for other groups of one rank without a communicator of their own."""
+        this backend; "" for a group of one rank that has no communicator of its own."""
         found: bytes = library().c.mgrid_group_backend(self._handle)
         return found.decode()
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** step_module.c - what steps add to Lua: the object s that a step gets, and the function that
-** evaluates a step.
+** step_module.c - what steps add to Lua: the object s, the argument of a recipe's step function, and
+** the function that evaluates a step.
 */
 #include "recipe/module_row.h"
 #include "step/lua/step_words.h"

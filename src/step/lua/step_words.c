@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** step_words.c - the object s that a step gets: its operations, and the groups, members and grids
-** of the rank. These objects have some fields of the objects of a state, and each read is noted. A
+** step_words.c - the object s, the argument of a recipe's step function: its operations, and the
+** groups, members and grids of the rank. These objects have some fields of the objects of a state, and each read is noted. A
 ** member is only a position in its group, which is the same for many ranks. The rank of the member
 ** differs from group to group, so it is read only if the step asks for it.
 */
