@@ -20,6 +20,8 @@ typedef struct mgrid_lua_budget {
   size_t swept;         /* `used` after the last collection between two calls */
   mgrid_budget work;    /* for this call: instructions, and processor time */
   int step;             /* instructions until the next check of the clock */
+  double sampled;       /* mgrid_now() and mgrid_processor_now() at a check */
+  double processor;
   bool large;           /* a large block was asked for, so one instruction may take long */
   bool long_text;       /* a text was refused for its length */
   int said;             /* lines that the recipe has printed in this call */

@@ -247,7 +247,7 @@ describe("moongrid infer", function()
     end
     refuses("infer", 2, "moongrid: infer needs groups: files, or - for standard input")
     refuses("infer " .. folder .. "/none", 1, "moongrid: cannot read " .. folder .. "/none: No such file or directory")
-    refuses([[infer "[[0,1]]"]], 1, "moongrid: cannot read [[0,1]]: No such file or directory; give the path of a file, or - and this text "
+    refuses('infer "[[0,1]]"', 1, "moongrid: cannot read [[0,1]]: No such file or directory; give the path of a file, or - and this text "
       .. "on standard input")
     refuses("infer /dev/zero", 1, "moongrid: /dev/zero is neither a file nor a folder")
     run(("truncate -s 4G %s/large"):format(folder))
