@@ -9,7 +9,7 @@
 **     mgrid_machine_counts c = MGRID_MACHINE_COUNTS_INIT;
 **     mgrid_machine_count(m, tp, "node", &c, &e);                             // c.crossing groups leave their node
 **
-** For the hosts of a running job, as its ranks find them, see mgrid_machine in moongrid_state.h.
+** For the nodes of a running job, as its ranks find them, see mgrid_machine in moongrid_state.h.
 */
 #ifndef MOONGRID_H
 #include "moongrid.h" /* includes this header after the headers that it needs */
@@ -93,8 +93,9 @@ MGRID_API mgrid_status mgrid_machine_print_json(const mgrid_machine_model *m, mg
 
 /* Make the family of the domains of a level: a group for each domain in which ranks run, in the
 ** order of domains; its members are these ranks, in order. MGRID_REFUSED if the machine has fewer
-** places than the world has ranks. O(levels) for a regular machine; else O(domains), and O(ranks),
-** up to 2^26 ranks (MGRID_LIMIT), where ranks are listed or domains cross an irregular machine. */
+** places than the world has ranks. O(levels) for a regular machine, O(domains) for an irregular
+** one. But O(ranks), and MGRID_LIMIT above 2^26 ranks, if the machine lists the places of ranks, or
+** if the level crosses others and the machine is irregular or the ranks do not fill its domains. */
 MGRID_API mgrid_family *mgrid_machine_family(const mgrid_machine_model *m, const char *level,
                                              int64_t world, mgrid_error *err);
 
@@ -112,9 +113,9 @@ typedef struct mgrid_machine_counts {
 } mgrid_machine_counts;
 #define MGRID_MACHINE_COUNTS_INIT \
   { sizeof(mgrid_machine_counts), 0, 0, 0, 0 }
-/* Count how the groups of a family lie. In closed form, O(min(domains, places of a domain) x
-** modes), if the family follows modes and the machine does not list ranks; else member by member,
-** O(members), and MGRID_LIMIT in a world of more than 2^26 ranks. */
+/* Count how the groups of a family lie. If modes describe the groups, and the machine does not list
+** the places of ranks, count in closed form, O(min(domains, places of a domain) x modes). Otherwise
+** count member by member, O(members), with MGRID_LIMIT in a world of more than 2^26 ranks. */
 MGRID_API mgrid_status mgrid_machine_count(const mgrid_machine_model *m, const mgrid_family *f,
                                            const char *level, mgrid_machine_counts *out,
                                            mgrid_error *err);
@@ -122,9 +123,10 @@ MGRID_API mgrid_status mgrid_machine_count(const mgrid_machine_model *m, const m
 /* Set the machine that a runtime's recipe reads (`machine.node` and its like), for the plans that
 ** it makes from now on. NULL: the machine of the recipe's field `machine`, if it has one. A plan
 ** whose recipe reads the machine has the machine in its text and digest. mgrid_materialize compares
-** that machine with the hosts of the ranks before it creates communicators. It fails with
-** MGRID_REFUSED if ranks of one node run on two hosts, ranks of two nodes run on one host, or a
-** host has the name of another. A job on one host may use any machine. */
+** that machine with the nodes of the job before it creates communicators. It fails with
+** MGRID_REFUSED if ranks that the machine puts on one node run on two, if ranks that it puts on two
+** nodes run on one, or if it gives the name of a rank's node to a different node. A job on one node
+** may use any machine. */
 MGRID_API mgrid_status mgrid_runtime_machine(mgrid_runtime *rt, const mgrid_machine_model *m,
                                              mgrid_error *err);
 /* Return the machine of mgrid_runtime_machine, or of the recipe's field `machine`, when the plan

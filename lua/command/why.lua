@@ -15,8 +15,9 @@ local shape = {
   chain = { "from", "to", "family", "group" },
 }
 
--- Print the nearest domain that has both ranks, and the domains of the next level in which a and b run; the links of
--- this level and of those below it, which messages between a and b use; and the domains of levels that cross others.
+-- Print the smallest domain that has both ranks, and the domains of a and b on the next level. Then print the links
+-- that messages between a and b use, those of this next level and of the levels inside it. For each level that crosses
+-- others, such as rails, print whether a and b are in one of its domains.
 local function put_machine(machine, a, b)
   local x, y, words, l = machine:where(a), machine:where(b), {}, 1
   while x[l] and not x[l].crossing and x[l].domain == y[l].domain do l = l + 1 end
@@ -57,8 +58,8 @@ return {
   summary = "what two ranks have in common",
   usage = "moongrid why RECIPE --world N [NAME=VALUE ...] A B [--json]",
   about = "Print why rank A talks to rank B: every group with both, the smallest first, their positions in it and the\n"
-    .. "ranks between, the communicator, and where they first meet when communicators are created. For ranks without\n"
-    .. "a common group, print the shortest chain of groups from one to the other.",
+    .. "ranks between, its communicator, and the first communicator that both ranks create. For ranks without a\n"
+    .. "common group, print the shortest chain of groups from one to the other.",
   example = "moongrid why megatron --world 16 tp=2 pp=2 0 9",
   recipe = true,
   words = 2,

@@ -26,7 +26,7 @@ local function is_usual(name)
   end
 end
 
--- Return the number of devices of a node, as it is in the file, or nil if the node has none; and the resource's name.
+-- Return the number of devices of a node as the file writes it (nil: the node has none), and the name of the resource.
 local function count(node, labels, where)
   if (tonumber(labels["nvidia.com/gpu.replicas"] or 1) or 2) > 1 then
     file.fault(path(where, "metadata.labels"),
@@ -99,8 +99,8 @@ else
 end
 if not kind and others[1] then
   file.fault(others[others[1]], "no node has devices of a kind that is read (nvidia.com/gpu, amd.com/gpu, "
-    .. "habana.ai/gaudi, google.com/tpu, gpu.intel.com/i915, gpu.intel.com/xe); for '%.60s' write the levels, as "
-    .. "'node:4 gpu:8'", others[1])
+    .. "habana.ai/gaudi, google.com/tpu, gpu.intel.com/i915, gpu.intel.com/xe); for '%.60s' give the machine's levels "
+    .. "instead of a file, as 'node:4 gpu:8'", others[1])
 end
 for _, i in ipairs(found) do
   if kind and not t.slots[i] then t.out[i] = t.out[i] or "it has no " .. kind end

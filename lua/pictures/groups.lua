@@ -35,7 +35,7 @@ function M.all(family, width)
   end
   if #list == count and columns <= width or count == 1 then return table.concat(list, " ") end
   local last, shown = M.one(family, count - 1, third), 1
-  while shown + 1 < count and at[shown + 1] do -- while the text after these groups still fits
+  while shown + 1 < count and at[shown + 1] do -- show one more group while the text after it fits, too
     if at[shown + 1] + #(" ... %d more ... "):format(count - shown - 2) + #last > width then break end
     shown = shown + 1
   end

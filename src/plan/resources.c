@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
 ** resources.c - what the NCCL communicators of a plan take from a rank's GPU, its process and its
-** machine. That depends on how many members of a group are on one machine, so all ranks of the
-** machine are looked at.
+** node, which this file, as mgrid_site, calls a machine. That depends on how many members of a
+** group are on one machine, so all ranks of the machine are looked at.
 */
 #include "families/classes.h"
 #include "plan/plan.h"
@@ -12,8 +12,8 @@
 
 /* =================================================== GPU memory of all ranks */
 
-/* Return the NCCL fields of a family. Those of the site, from the job's environment, override
-** them. */
+/* Return the NCCL fields of a family. The fields that `site` has, from the job's environment,
+** override them. */
 static mgrid_nccl_values values_at(const mgrid_entry *e, const mgrid_site *site) {
   mgrid_nccl_values v = e->choice->nccl;
   const struct {
@@ -25,8 +25,8 @@ static mgrid_nccl_values values_at(const mgrid_entry *e, const mgrid_site *site)
   return v;
 }
 
-/* Any backend may make a family that names none. So compute the demand of each backend, and take
-** that of the backend that needs the most memory. */
+/* Any backend may make a family whose options name no backend. So compute the demand of each
+** backend, and take the one with the most memory. */
 void mgrid_entry_demand(const mgrid_entry *e, int64_t size, int64_t local, const mgrid_site *site,
                         mgrid_demand *out) {
   const mgrid_nccl_values v = values_at(e, site);
@@ -49,11 +49,11 @@ static void add_memory(const mgrid_entry *e, int64_t size, int64_t times, const 
   out->first_use += times * d.ring;
 }
 
-/* Return an upper bound for all ranks that lie within the bounds (low to high) of the same families
-** as `rank`. */
+/* Return an upper bound for `rank`: count each family whose lowest rank is at most `rank` and whose
+** highest rank is at least `rank`. */
 static mgrid_gpu_memory at_rank(const mgrid_plan *p, int64_t rank, const mgrid_site *site) {
   mgrid_gpu_memory m = MGRID_GPU_MEMORY_INIT;
-  /* a rank is in at most one group of each round */
+  /* a rank is in at most one group of each round of a family (mgrid_family_rounds) */
   for (size_t i = 0; i < p->content.nentries; i++) {
     const mgrid_entry *e = &p->content.entry[i];
     const mgrid_family *f = e->family;
@@ -98,9 +98,9 @@ static bool look_at_kind(void *ud, int64_t rank, int64_t weight, int64_t in) {
   return true;
 }
 
-/* Add sets of points for a class: one set of all its members, or with `positions` a set for each
-** position. With a set for each position, the ranks of groups that another class has, too, become a
-** kind of their own. */
+/* Add sets of points for a class: one set of all its members, or a set for each position if
+** `positions` is true or no modes describe the members. Sets for each position are needed so that
+** ranks in groups that another class has, too, count as a separate kind. */
 static bool resources_add_class(const mgrid_family *f, const mgrid_class *c, bool positions,
                                 mgrid_sets *sets) {
   enum { LISTED = 256 };
@@ -120,7 +120,7 @@ static bool resources_add_class(const mgrid_family *f, const mgrid_class *c, boo
 }
 
 static bool resources_add_entry(const mgrid_plan *p, int i, mgrid_sets *sets) {
-  bool compared = false; /* whether some groups of this entry are also groups of another entry */
+  bool compared = false; /* whether groups of this entry may also be groups of another */
   mgrid_classes classes = { 0 };
   for (size_t e = 0, later = 0; e < p->content.nentries && !compared; e++) {
     int j = p->order[e];
@@ -140,7 +140,8 @@ static bool resources_add_entry(const mgrid_plan *p, int i, mgrid_sets *sets) {
 
 /* Ranks in groups of the same classes (families/classes.h) are of one kind, and take the same
 ** memory. So look at one rank of each kind, and set each field of *most to the largest value that
-** one of them has. Return false if modes cannot tell the kinds, or there are too many. */
+** one of them has. Return false if modes (families/modes.h) cannot tell which ranks are of one
+** kind, if there are too many families or kinds, or if memory ran out. */
 static bool by_kinds(const mgrid_plan *p, const mgrid_site *site, mgrid_gpu_memory *most) {
   enum { ENTRIES = 256 }; /* entries that are compared with each other */
   kinds k = { .p = p, .site = site, .most = MGRID_GPU_MEMORY_INIT };
@@ -214,7 +215,7 @@ mgrid_status mgrid_plan_gpu_memory(const mgrid_plan *p, int64_t rank, mgrid_gpu_
 
 /* ===================================================== one rank, one machine */
 
-/* In worlds of up to WHOLE ranks, and on up to three machines, all ranks are counted. Otherwise the
+/* In worlds of up to WHOLE ranks, or on up to three machines, all ranks are counted. Otherwise the
 ** ranks of three machines are counted: the first, one in the middle, and the last. */
 enum { WHOLE = 4096 };
 

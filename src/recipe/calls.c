@@ -141,7 +141,7 @@ static int run_file(lua_State *L) {
   mgrid_prelude_load(L, f->path);
   lua_call(L, 0, 1);
   f->values = lua_istable(L, -1) ? mgrid_json_of(L, -1) : NULL;
-  if (!f->values) mgrid_lua_charge(L, 0); /* raises if the budget is the reason */
+  if (!f->values) mgrid_lua_charge(L, 0); /* raises if the budget is exhausted */
   if (!json_is_object(f->values) && !(json_is_array(f->values) && json_array_size(f->values) == 0))
     return mgrid_lua_raise(
         L, "%s: a file of parameters returns a table such as { tp = 2 }, with plain values",
@@ -340,7 +340,7 @@ static int set_body(lua_State *L) {
   mgrid_push_given(L, set->value);
   lua_call(L, 3, 2);
   if (settings_keep(L, -1, set->state, lua_tostring(L, -2))) return 0;
-  mgrid_lua_charge(L, 0); /* raises if the budget is the reason */
+  mgrid_lua_charge(L, 0); /* raises if the budget is exhausted */
   return mgrid_lua_oom(L);
 }
 

@@ -210,7 +210,7 @@ static int core_encode(lua_State *L) {
   if (!v) {
     char why[128] =
         "a value other than numbers, strings, booleans, lists and tables with names as keys";
-    mgrid_lua_charge(L, 0); /* raises if the budget is the reason */
+    mgrid_lua_charge(L, 0); /* raises if the budget is exhausted */
     if (!mgrid_value_fits(L, 1))
       snprintf(why, sizeof why, MGRID_TOO_MUCH, MGRID_VALUES_MAX, MGRID_VALUES_TEXT_MAX);
     lua_getfield(L, 2, "where");

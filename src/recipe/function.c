@@ -26,13 +26,14 @@ static const char functions_key = 'f'; /* its address: the registry key of the r
 static void check_arguments(lua_State *L, const mgrid_function *f, int n) {
   for (int i = 1; i <= n; i++) {
     if (mgrid_has_json(L, i)) continue;
-    mgrid_lua_charge(L, 0); /* raises if the budget is the reason */
+    mgrid_lua_charge(L, 0); /* raises if the budget is exhausted */
     mgrid_lua_raise_as(
         L, MGRID_BAD_VALUE,
-        "%s: argument %d is %s; it takes finite numbers, text in UTF-8, true, false, "
+        "%s: argument %d is %s; arguments are finite numbers, text in UTF-8, true, false, "
         "nil, lists, and tables with names as keys",
         f->name, i,
-        lua_type(L, i) == LUA_TTABLE ? "a table of other values" : mgrid_lua_kind(L, i));
+        lua_type(L, i) == LUA_TTABLE ? "a table with other keys or values, or too many"
+                                     : mgrid_lua_kind(L, i));
   }
 }
 
@@ -67,7 +68,7 @@ static int call_host(lua_State *L) {
   if (!s && !e.status) s = mgrid_args_check(1, &result, NULL, &e);
   if (s || e.status) return function_fail(L, f, s, &e);
   mgrid_push_given(L, &(mgrid_given){ .one = true, .args = &result });
-  if (!mgrid_value_fits(L, -1)) mgrid_lua_charge(L, 0); /* raises if the budget is the reason */
+  if (!mgrid_value_fits(L, -1)) mgrid_lua_charge(L, 0); /* raises if the budget is exhausted */
   return 1;
 }
 
@@ -98,7 +99,7 @@ static int add_body(lua_State *L) {
   if (mgrid_sandbox_is_taken(L, name))
     return mgrid_lua_raise_as(
         L, MGRID_DUPLICATE,
-        "'%s' is a word of recipes or of Lua already: a function of the host has "
+        "'%s' is a word of recipes or of Lua already: give the function of the host "
         "another name",
         name);
   lua_pushlightuserdata(L, a->list);

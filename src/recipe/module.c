@@ -230,10 +230,11 @@ static mgrid_plan *plan_texts(lua_State *L, mgrid_runtime *rt, int64_t world, mg
   size_t n = lua_rawlen(L, 3);
   if (n == 0) {
     lua_pushnil(L);
-    if (lua_next(L, 3))
+    if (mgrid_lua_next(L, 3))
       mgrid_lua_raise_as(L, MGRID_BAD_VALUE,
                          "beside a file, parameters are a list of strings, as { \"tp=2\" }");
   }
+
   const char **args = lua_newuserdatauv(L, (n + 1) * sizeof *args, 0);
   mgrid_lua_check_keys(L, 3, "parameter that is not text NAME=VALUE", NULL, 0, true);
   lua_createtable(L, (int)n, 0); /* a copy, because the list may change while the recipe runs */
@@ -242,6 +243,7 @@ static mgrid_plan *plan_texts(lua_State *L, mgrid_runtime *rt, int64_t world, mg
     args[i] = luaL_checkstring(L, -1);
     lua_rawseti(L, -2, (lua_Integer)i + 1);
   }
+
   const char *file = luaL_optstring(L, 4, NULL);
   lua_pushvalue(L, 4);
   lua_setfield(L, -2, "file");

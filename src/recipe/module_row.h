@@ -30,7 +30,7 @@ typedef struct mgrid_lua_module {
   void (*open_host)(lua_State *L);
   /* fields and methods for classes of the core, by class; the last name is NULL */
   const mgrid_lua_class *adds;
-  const mgrid_item_kind *kind; /* the module's items, which a topology accepts by t.x = value */
+  const mgrid_item_kind *kind; /* of the module's items (plan/item.h), added by t.x = value */
   const char *class;           /* the class of these values */
   /* put the value into the topology under this name, or raise */
   void (*assign)(lua_State *L, int topology, const char *name, int value);
@@ -57,7 +57,8 @@ typedef struct mgrid_lua_module {
 ** mgrid_lua_module_NAME. The last is NULL. The Makefile writes this list from MODULES. */
 extern const mgrid_lua_module *const mgrid_lua_modules[];
 
-/* Return the item of that kind that the host has lent to the recipe; NULL: none. runtime.c */
+/* Return the item of that kind that the host gave the runtime (mgrid_script_lend); NULL: none.
+** runtime.c */
 void *mgrid_lua_lent(lua_State *L, const mgrid_item_kind *kind);
 
 #endif

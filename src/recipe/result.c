@@ -298,7 +298,7 @@ static void make_json(const reading *g, int kept) {
   json_t *v = mgrid_json_of(L, -1);
   bool has = v || mgrid_has_json(L, -1);
   mgrid_text text = { .failed = !v };
-  if (!v) mgrid_lua_charge(L, 0); /* raises if the budget is the reason */
+  if (!v) mgrid_lua_charge(L, 0); /* raises if the budget is exhausted */
   if (!has)
     mgrid_lua_raise_as(L, MGRID_BAD_VALUE,
                        "%s returned a value that JSON does not have: " MGRID_NO_JSON, g->r->from);

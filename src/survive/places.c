@@ -47,7 +47,7 @@ int64_t mgrid_next_needs(const mgrid_next *next, int64_t place, int64_t old, int
   return need;
 }
 
-enum { TRIALS = 4 }; /* how many random losses compare the maps */
+enum { TRIALS = 4 }; /* how many random losses each map is scored on */
 
 /* Choose the coordinates of the middle dim that stay in a trial; equal arguments give equal
 ** coordinates. */
@@ -121,8 +121,8 @@ mgrid_layout_map mgrid_layout_map_of(const mgrid_losses *l, const mgrid_next *ne
   if (was == is) return best;
   int32_t *room = malloc((size_t)(is + 1) * sizeof *room);
   int64_t *keep = malloc((size_t)(is + 1) * sizeof *keep);
-  /* begin with the smallest a and b: of maps with equal scores, that with the largest m leaves most
-  ** choice */
+  /* begin with the smallest a x b: of maps with equal scores the first is kept, whose middle dim is
+  ** the largest, so that there are the most ways to choose the coordinates that stay */
   for (int64_t ab = 1; ab <= g && room && keep; ab++)
     for (int64_t a = 1; a <= ab && g % ab == 0; a++) {
       if (ab % a) continue;

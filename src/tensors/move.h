@@ -24,8 +24,8 @@
 ** more if the dims of the two grids do not nest (`from` on 6 x 4 ranks, `to` on 4 x 6). It needs
 ** holders with a range of coordinates in each dim. The holders are listed instead if the move
 ** renumbers ranks, if ranks hold nothing because of `on`, if the pieces needed on an axis are not
-** consecutive, if a machine ends inside the run of ranks of a coordinate, or if the list is shorter
-** than the count.
+** consecutive, if machines do not divide the runs or the periods of a coordinate evenly, or if the
+** list is shorter than the count.
 **
 ** FLATS. If a side is flat, a shard or a part is a range of a tuple's part (tensor.h), and the
 ** ranks that share elements are not all combinations of pieces. So their numbers are found by going

@@ -3,16 +3,18 @@
 ** ranges.c - counts how many holders of a shard have a number (move.h) below a given number. The
 ** holders have a range of coordinates in each dim of `from`; the ranks with numbers below the given
 ** one are a union of sets with a range of coordinates in each dim of `to`. The ranks in one range
-** are runs that repeat with a period. The ranks in all ranges repeat with the least common multiple
-** of the periods: count one such stretch and multiply. Within a stretch go through the runs of the
-** range with the longest period, and in each run through the runs of the next range.
+** are runs that repeat with a period. The ranks that are in all ranges repeat with the least common
+** multiple of the periods: count them in one stretch of that length, and multiply by the number of
+** stretches. Within a stretch go through the runs of the range with the longest period, and in each
+** run through the runs of the next range.
 */
 #include "tensors/move.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Count by ranges if this takes fewer steps than a list of the holders has entries, plus STEPS. */
+/* Count by ranges if this takes fewer than n + STEPS steps; a list of the holders has up to n
+** entries. */
 enum { STEPS = 64 };
 
 static int64_t period(const mgrid_range *c) { return c->stride * c->size; }
@@ -82,9 +84,10 @@ static digits digits_of(const mgrid_tensor *t, size_t i, uint8_t dim) {
   return i < t->naxes ? (digits){ t->grid->axis[dim].size / share, share } : (digits){ share, 1 };
 }
 
-/* Limit the digit of a dim to low .. high - 1. A dim may have a digit of the piece and a digit of
-** the copy. The digit of the piece was limited before, to consecutive coordinates; the digit of the
-** copy chooses among these coordinates. Dims of size 1 have no range. */
+/* Limit the digit of a dim to low .. high - 1. If share[dim] is more than 1 and less than the size
+** of the dim, the dim has two digits: one of the piece and one of the copy. The digit of the piece
+** is limited first, to consecutive coordinates; the digit of the copy chooses among these
+** coordinates. Dims of size 1 have no range. */
 static void ranges_narrow(view *v, size_t i, uint8_t dim, int64_t low, int64_t high) {
   const mgrid_pair *p = v->needs->pair;
   if (p->to->grid->axis[dim].size == 1) return;
@@ -97,8 +100,9 @@ static void ranges_narrow(view *v, size_t i, uint8_t dim, int64_t low, int64_t h
 
 static int64_t all_from(view *v, size_t i);
 
-/* Count the ranks in the ranges of v whose piece of axis i is x .. y - 1. In v the digits of the
-** dims before dim k are limited already; the dims from k on number pieces 0 .. `pieces` - 1. */
+/* In axis i the digits of the dims from dim k on together make a number from 0 to pieces - 1. Count
+** the ranks in the ranges of v for which this number is x .. y - 1. In v the digits of the dims
+** before dim k are limited already. */
 static int64_t ranges_between(view *v, size_t i, size_t k, int64_t pieces, int64_t x, int64_t y) {
   const uint8_t *dim;
   if (x >= y) return 0;
@@ -116,7 +120,8 @@ static int64_t ranges_between(view *v, size_t i, size_t k, int64_t pieces, int64
   return sum;
 }
 
-/* Count the remaining ranks that need the shard, with any piece of the axes from i on. */
+/* Count the ranks in the ranges of v which, on each axis from i on, have a piece that overlaps with
+** the shard. */
 static int64_t all_from(view *v, size_t i) {
   const mgrid_needs *d = v->needs;
   const mgrid_pair *p = d->pair;
@@ -170,8 +175,9 @@ int64_t mgrid_ranges_of(mgrid_needs *d) {
 
 /* -------------------------------------------------------------------- a pair */
 
-/* Widen a range of holders to all ranks on their machines: coordinates that share a machine become
-** one (`div` of them). False: a machine ends inside a run of one coordinate. */
+/* Widen a range of holders to all ranks on their machines: each c->div coordinates, which share a
+** machine, become one. False: the size of a machine and the stride, or the size of a machine and
+** the period, do not divide each other. */
 static bool ranges_widen(mgrid_range *c, int64_t machine) {
   bool whole = machine % period(c) == 0;
   if (period(c) <= machine) {
@@ -191,10 +197,12 @@ static int by_period(const void *a, const void *b) {
   return (x < y) - (x > y);
 }
 
-/* Return a bound for the steps of counting, or `enough` if it is at least that: the product, over
-** the ranges, of the periods of a range in one period of the range before it, or in the least common
-** multiple of the remaining periods if that is shorter. Add one period unless the periods of all
-** later ranges divide this one's and start together with it. Ranges that nest take one step. */
+/* Return a bound for the steps of counting, or `enough` if it is at least that. For each range take
+** the number of its periods that fit into one period of the range before it (for the first range:
+** into the ranks from p->first to p->end - 1), or into the least common multiple of its own and the
+** later periods, if that is shorter. Add 1 to this number, unless each later period divides the
+** period of the range and starts together with it. The bound is the product of these numbers.
+** Ranges that nest take one step. */
 static int64_t steps_of(const mgrid_pair *p, int64_t enough) {
   int64_t steps = 1, within = mgrid_max(1, p->end - p->first);
   for (size_t i = 0; i < p->nranges; i++) {

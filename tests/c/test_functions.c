@@ -129,8 +129,8 @@ static void test_kinds(void **unused) {
 }
 
 #define NOT_PLAIN \
-  "; it takes finite numbers, text in UTF-8, true, false, nil, lists, and tables with names as " \
-  "keys"
+  "; arguments are finite numbers, text in UTF-8, true, false, nil, lists, and tables with names " \
+  "as keys"
 
 static void test_arguments_refused(void **unused) {
   static const struct {
@@ -139,9 +139,12 @@ static void test_arguments_refused(void **unused) {
     { "world", "r:2: echo: argument 1 is a World" NOT_PLAIN },
     { "1, grid(world, 'a', { a = fill })", "r:2: echo: argument 2 is a Grid" NOT_PLAIN },
     { "function() end", "r:2: echo: argument 1 is a function" NOT_PLAIN },
-    { "{ function() end }", "r:2: echo: argument 1 is a table of other values" NOT_PLAIN },
-    { "{ 1, a = 2 }", "r:2: echo: argument 1 is a table of other values" NOT_PLAIN },
-    { "{ [3] = 1 }", "r:2: echo: argument 1 is a table of other values" NOT_PLAIN },
+    { "{ function() end }",
+      "r:2: echo: argument 1 is a table with other keys or values, or too many" NOT_PLAIN },
+    { "{ 1, a = 2 }",
+      "r:2: echo: argument 1 is a table with other keys or values, or too many" NOT_PLAIN },
+    { "{ [3] = 1 }",
+      "r:2: echo: argument 1 is a table with other keys or values, or too many" NOT_PLAIN },
     { "1 / 0", "r:2: echo: argument 1 is a number" NOT_PLAIN },
     { "'\\xff'", "r:2: echo: argument 1 is a string" NOT_PLAIN },
     { "'a\\0b'", "r:2: echo: a text has a zero byte in it" },
@@ -231,9 +234,10 @@ static void test_registration_refused(void **unused) {
                                        "math", "load",   "_ENV",  "_G",  "topology" };
   for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) {
     char message[200];
-    snprintf(message, sizeof message,
-             "'%s' is a word of recipes or of Lua already: a function of the host has another name",
-             taken[i]);
+    snprintf(
+        message, sizeof message,
+        "'%s' is a word of recipes or of Lua already: give the function of the host another name",
+        taken[i]);
     f.name = taken[i];
     refused(rt, &f, MGRID_DUPLICATE, message);
   }

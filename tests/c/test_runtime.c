@@ -254,7 +254,8 @@ static void test_getters(void **state) {
   assert_string_equal(
       err.message,
       "getter 'get_hierarchical_context_parallel_groups': there is no family 'hcp_0' in "
-      "this plan; it is there with hierarchical_context_parallel_sizes: hcp_0 innermost");
+      "this plan; it is there with hierarchical_context_parallel_sizes; hcp_0 is the innermost "
+      "level");
   assert_null(mgrid_runtime_group(rt, s, "get_tensor_group", 0, NULL, anew(&err)));
   assert_int_equal(err.status, MGRID_UNKNOWN_NAME);
   with = mgrid_arg_integer("with_context_parallel", 1);

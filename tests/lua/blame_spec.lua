@@ -649,7 +649,7 @@ describe("moongrid blame refuses", function()
   it("names of another job", function()
     local files = { rank_0 = dump { ended, pending }, rank_1 = dump { ended } }
     local function names(text) return "--names " .. write(os.tmpname(), text) end
-    refused(files, "--names has none of the groups that the dumps call in, as '0'", names '{"99": [0, 1]}')
+    refused(files, "--names has none of the groups in which the dumps have calls, such as '0'", names '{"99": [0, 1]}')
     refused(files, "rank 0 calls in world, whose members are 4, 5: --names is of another job", names '{"0": [4, 5]}')
   end)
   it("a version that it does not know", function()

@@ -100,7 +100,7 @@ moongrid: FILE:6: rank 9 of group 0 is out of range; ranks are 0 to 7
   it("of an argument that names a family says so, and what stands between arguments", function()
     local text = said('t.dp = g "dp"', "dp=4 tp=2,pq=2")
     assert.truthy(text:find("unknown parameter 'dp'; "
-      .. "dp is a family, not a parameter: its size (2) follows from the other parameters", 1,
+      .. "dp is a family, not a parameter: its size (2) follows from the parameters", 1,
       true), text)
     assert.truthy(text:find("not '2,pq=2'; put blanks between parameters", 1, true), text)
   end)

@@ -75,7 +75,7 @@ describe("habits of command lines:", function()
     { "run R --backend dry --world 8 --bandwidth", "--bandwidth needs a backend that makes communicators: "
       .. support.either(support.makers) .. ", not dry" },
     -- what was refused by the recipe
-    { "plan R --world 8 'tp=2 pp=2'", "put blanks between parameters, outside of quotes", 1 },
+    { "plan R --world 8 'tp=2 pp=2'", "put blanks between parameters, and no quotes around several", 1 },
     { "plan R --world 8 tp=2,pp=2", "put blanks between parameters", 1 }, { "plan R --world 8 tp==2", "write one = only", 1 },
     { "plan R --world 8 tp=2,4", "several values are for draw -o FILE.html and place --search order", 1 },
     -- names of recipes and files

@@ -294,7 +294,7 @@ M.rows = {
     .. "(nvidia.com/gpu.replicas): a rank needs a GPU of its own" },
   { '{"items": [{"metadata": {"name": "a"}, "status": {"allocatable": {"x.com/new": "7"}}}]}', "",
     "f: items[0].status.allocatable: no node has devices of a kind that is read (nvidia.com/gpu, amd.com/gpu, "
-    .. "habana.ai/gaudi, google.com/tpu, gpu.intel.com/i915, gpu.intel.com/xe); for 'x.com/new' write the levels, as "
+    .. "habana.ai/gaudi, google.com/tpu, gpu.intel.com/i915, gpu.intel.com/xe); for 'x.com/new' give the machine's levels instead of a file, as "
     .. "'node:4 gpu:8'" },
   { '{"items": [{"metadata": {"name": "a"}, "status": {"allocatable": {"x.com/new": "7", "amd.com/gpu": "2"}}}]}', "",
     "node:1 gpu:2", "resource 'x.com/new' is not counted" },

@@ -93,20 +93,20 @@ local function of_lines(message, path, plan)
   return found
 end
 
--- Return the message. If it refuses an argument that has the name of a family, replace its end: it then says that the
--- size of a family follows from the parameters, and does not name the nearest parameter.
+-- Return the message. If it refuses an argument that has the name of a family, put another end in place of the nearest
+-- parameter: that the size of the family follows from the parameters.
 local function of_family(message, plan)
   local name = message:match "unknown parameter '([^']+)'"
   local there, family = pcall(plan.family, plan, name or "")
   if not there then return message end
   local size = family.size == family.largest and family.size or "up to " .. family.largest
-  return ("%s; %s is a family, not a parameter: its size (%s) follows from the other parameters"):format(
+  return ("%s; %s is a family, not a parameter: its size (%s) follows from the parameters"):format(
     message:gsub("; nearest.*", ""):gsub("; known.*", ""), name, size)
 end
 
 -- Mistakes in a value that was refused: the pattern of the mistake, and what to write instead.
 local written = {
-  { "[,; ][%a_][%w_]*%s*=", "put blanks between parameters, outside of quotes" },
+  { "[,; ][%a_][%w_]*%s*=", "put blanks between parameters, and no quotes around several" },
   { "^=", "write one = only" }, { "[,;]$", "put only blanks between parameters" },
   { "^%-?%d+,[%d,-]*%d$", "several values are for draw -o FILE.html and place --search order" },
 }

@@ -3,9 +3,10 @@
 -- dumps: put the dumps of all ranks together in a table `job`: the ranks with their calls, and the groups with their
 -- members and the names of the recipe's families.
 --
---   job.ranks[rank]    { rank, path, at, calls, whole, states }, by rank; job.list: these ranks in order
+--   job.ranks[rank]    { rank, path, at, json, calls, whole, states }; job.list: these ranks in order
 --   job.listed         the groups that each dump lists, { name, desc, ranks }
---   job.groups[key]    { key, name, desc, ranks, family, index, label, position = { [rank] = position } }
+--   job.groups[key]    { key, name, desc, ranks, seen, open, family, index, kind, title, label, position };
+--                      position[rank] is the position of a member
 --   job.order          the groups in the order of their keys
 
 local host = require "host"
@@ -17,7 +18,7 @@ local HOUR = 3600
 
 local M = {}
 
--- Return the rank at the end of a dump's name; torch writes it nowhere else.
+-- Return the rank at the end of a dump's name, which torch writes nowhere else. No rank: return nil or false.
 local function rank_of(path)
   local n = path:gsub("%.%a+$", ""):match "(%d+)$"
   return n and #n < 10 and math.tointeger(tonumber(n))
@@ -87,7 +88,7 @@ local function gather(job, names)
     if names and names[group.name] then any = true else unknown = unknown or group.name end
   end
   if names and not any then
-    text.refuse(1, "--names has none of the groups that the dumps call in, as '%s'", host.shown(unknown))
+    text.refuse(1, "--names has none of the groups in which the dumps have calls, such as '%s'", host.shown(unknown))
   end
   job.named = names ~= nil
 end
@@ -114,10 +115,10 @@ local function dims_of(plan)
   return dims
 end
 
--- Give a group the name of the family that fits it best. A family fits if it has a group with the same members; better
--- if torch's name of the group means this family, or if a dim has the family's name. An open group fits a family that
--- has a group with all ranks that call in it; the more other members this group has, above all members with a dump, the
--- worse. A group of one rank fits it worse, too.
+-- Name a group after the family that fits it best. A family fits if it has a group with the same members, or, for an
+-- open group, one with all ranks that call in the open group. It fits better if torch's description of the given group
+-- means the family, or if a dim has the family's name. It fits an open group worse, the more other members the family's
+-- group has, above all members with a dump. A family's group of one rank counts as one with many others.
 local function name_group(job, plan, group, dims)
   local known, own, best, index, score = group.ranks or group.seen, {}, nil, nil, nil
   for _, rank in ipairs(known) do own[rank] = true end
@@ -147,8 +148,8 @@ local function check_job(job)
   for _, group in ipairs(job.order) do
     if group.ranks and M.is_world(group) then
       if first and #first.ranks ~= #group.ranks then
-        text.refuse(1, "the dumps are of two jobs: that of rank %d is of %d ranks, that of rank %d of %d",
-                    first.seen[1], #first.ranks, group.seen[1], #group.ranks)
+        text.refuse(1, "the dumps are of two jobs: in the dump of rank %d the job has %d ranks, in the dump of rank %d "
+                    .. "it has %d", first.seen[1], #first.ranks, group.seen[1], #group.ranks)
       end
       first = first or group
     end
@@ -163,8 +164,8 @@ local function check_job(job)
   end
 end
 
--- Return the group of a family that has the members of a finding in logs, or nil. Its label has the name of the family
--- and the label of the finding.
+-- Return the group of a family whose members are the ranks finding.members, which logs name, or nil. Its label has the
+-- family, its index, and the label of the finding.
 function M.named(plan, finding)
   local group = { ranks = finding.members }
   local last = 0

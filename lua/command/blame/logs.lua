@@ -2,8 +2,8 @@
 --
 -- logs: read logs and stacks: torch's watchdog and its desync report, ProcessGroupWrapper, monitoredBarrier, Gloo's
 -- timeouts, torchrun, mpirun and srun, NCCL_DEBUG=INFO, NCCL's inspector, ncclras, stacks of py-spy, faulthandler and
--- gdb. Return a list of findings about ranks, { weight, kind, ranks, sure, words, label, settle }, the one with the
--- highest weight first, and a list of notes.
+-- gdb. Return a list of findings about ranks, { weight, kind, ranks, sure, words, label, members, settle }, the highest
+-- weight first, and a list of notes.
 
 local host = require "host"
 local nccl = require "command.blame.nccl_log"

@@ -1,14 +1,15 @@
 -- SPDX-License-Identifier: MIT
 --
--- recorder: read a dump of torch's flight recorder, which has the calls of one rank, as pickle or JSON, from torch 2.3
--- (version 1.4 of the format) and newer (2.x).
+-- recorder: read a dump of torch's flight recorder: the calls of one rank, as pickle or JSON, in version 1.4 of the
+-- format (torch 2.3) or 2.x (torch 2.4 and newer).
 --
 -- A dump becomes { whole, calls, groups, states }. `whole`: it is complete; `states`: it has the states of calls, as
 -- NCCL's dumps have. `groups` has { name, desc, ranks } by torch's name of a group. A call is
---   { id, group, seq, p2p, op, peer, sizes, dtype, done, at, place, fn }
--- id: its number among all calls of the rank; seq: its number among the collectives of the group; peer: for send and
--- recv, a position in the group; sizes: of the input, of a recv the output, as "4x40"; at: seconds since 1970; place
--- and fn: the file and line, and the functions, outside of torch, that made the call.
+--   { id, group, desc, seq, pair, p2p, op, peer, sizes, dtype, done, at, ended, place, fn }
+-- id: its number among all calls of the rank; group, desc: torch's name and description of the group; seq: its number
+-- among the collectives of the group, pair: among the sends and receives; peer: for send and recv, a position in the
+-- group; sizes: of the input, of a recv the output, as "4x40"; at, ended: when it was made, and seen to have ended,
+-- in seconds since 1970; place and fn: the file and line, and the functions, outside of torch, that made the call.
 
 local host = require "host"
 local pickle = require "command.blame.pickle"
@@ -96,7 +97,7 @@ local function members(ranks)
   return #all > 0 and all or nil
 end
 
--- Return the groups in pg_config, by name. A group without a name is left out; with gloo there is no other.
+-- Return the groups in pg_config, by name. Groups without a name are left out; a dump of gloo has only such groups.
 function M.groups(config)
   local all = {}
   for key, one in sorted(list(config)) do
@@ -145,7 +146,8 @@ local function near(calls)
   return kept
 end
 
--- Close the open brackets of an incomplete JSON text. Its keys are sorted, so the entries come first.
+-- Cut an incomplete JSON text after the last entry that another entry follows, and close its brackets. The keys of a
+-- dump are sorted, so only the list of entries and the dump itself are open there. Return nil if no entry is complete.
 local function mend(text)
   local last
   for at in text:gmatch '()},%s*{"coll' do last = at end

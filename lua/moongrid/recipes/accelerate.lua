@@ -2,8 +2,8 @@
 -- size above 1 (tp is the fastest, then sp, cp, dp_shard, dp_replicate), and three dims that are flattened from these.
 -- Source: huggingface/accelerate 1.15.0, accelerate/parallelism_config.py (build_device_mesh, _validate_accelerator),
 -- accelerate/accelerator.py (the ranks).
--- As there: plain data parallelism (all sizes 1) makes no groups, since DDP uses the group of all ranks. sp_size above
--- 1 makes no groups, since DeepSpeed makes its own; then the product of the sizes need not be the world.
+-- As in the source: plain data parallelism (all sizes 1) makes no groups, since DDP uses the group of all ranks.
+-- sp_size above 1 makes no groups, since DeepSpeed makes its own; then the product of the sizes need not be the world.
 -- Recorded: 55 cases of 1 to 33 ranks, 15 of them refused: tests/golden/accelerate.json.
 
 local dims = { "dp_replicate", "dp_shard", "cp", "sp", "tp" } -- slowest first

@@ -419,7 +419,7 @@ return recipe {
   },
   families = {
     ["*_gloo"] = "create_gloo_process_groups",
-    ["hcp_*"] = "hierarchical_context_parallel_sizes: hcp_0 innermost",
+    ["hcp_*"] = "hierarchical_context_parallel_sizes; hcp_0 is the innermost level",
     inter_ep_dp = "num_distributed_optimizer_instances above 1",
     all_to_all_local = "device_count",
     all_to_all_global = "device_count, and more nodes than one",

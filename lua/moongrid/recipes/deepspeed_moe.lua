@@ -9,7 +9,7 @@
 --
 -- Source: deepspeedai/DeepSpeed at commit edaa7221, deepspeed/utils/groups.py,
 -- deepspeed/module_inject/auto_ep_folding.py, deepspeed/runtime/sequence_parallel/parallel_state_sp.py.
--- As there: a folding spec may have only etp_size 1.
+-- As in the source: a folding spec may have only etp_size 1.
 -- Not as there: sizes that leave ranks out, or that DeepSpeed cuts to the world, are refused; the source rank of every
 -- group, also of a strided one, is its first rank; a member's position is that in DeepSpeed's list, which torch sorts;
 -- groups that are requested twice are made once; model_parallel_size_ and tensor_model_parallel_size must be equal.
@@ -180,8 +180,8 @@ return recipe {
     _clone_world_group = "world_group",
   },
   families = {
-    ["ep_size_*"] = "expert_parallel_size_: a family for each size of expert groups",
-    ["edp_size_*"] = "expert_parallel_size_: the ranks that share the experts of ep_size_*",
+    ["ep_size_*"] = "expert_parallel_size_, if expert groups have that size",
+    ["edp_size_*"] = "expert_parallel_size_, if expert groups have that size",
     zero_param_intra = "group_size",
     all_to_all_local = "device_count",
     all_to_all_global = "device_count, and more nodes than one",

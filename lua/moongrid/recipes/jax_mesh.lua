@@ -265,13 +265,13 @@ local function order_of(devices, shape, dcn, p)
   local inside, size = steps(shape)
   local outside, count = steps(dcn or {})
   if #granules ~= count then
-    refuse("dcn_mesh_shape %s is for %d slices or processes, and there are %d; sizes that multiply to that would do",
-      table.concat(dcn, " x "), count, #granules)
+    refuse("dcn_mesh_shape %s is for %d slices or processes, and there are %d; sizes that multiply to %d would do",
+      table.concat(dcn, " x "), count, #granules, #granules)
   end
   for i, granule in ipairs(granules) do
     if #granule ~= size then
-      refuse("mesh_shape %s is for %d devices, and slice or process %d has %d; as many in each would do",
-        table.concat(shape, " x "), size, i - 1, #granule)
+      refuse("mesh_shape %s is for %d devices, and slice or process %d has %d; %d in each would do",
+        table.concat(shape, " x "), size, i - 1, #granule, size)
     end
     for _, device in ipairs(ordered(granule, shape, p)) do all[#all + 1] = device.rank end
   end

@@ -3,8 +3,8 @@
 -- have a collection of their own for the vision model (vision_...), and the other ranks that of the language model.
 -- Source: NVIDIA-NeMo/Megatron-Bridge 0.6.2, megatron/bridge/training/initialize.py (_create_pg_collection,
 -- _create_dist_train_pgs). With use_decentralized_pg=false the groups are `megatron`'s.
--- As there: if ep is above 1, experts are not cut by tensor parallelism unless etp is given; optimizer instances cut
--- only the data parallelism of experts.
+-- As in the source: if ep is above 1, experts are not cut by tensor parallelism unless etp is given; optimizer
+-- instances cut only the data parallelism of experts.
 -- Recorded: nothing. It follows the source; a second program agrees on random parameters:
 -- tests/golden/models/megatron_bridge.lua.
 

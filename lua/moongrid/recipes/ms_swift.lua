@@ -3,7 +3,7 @@
 -- sequence_parallel_size divided by that.
 -- Source: modelscope/ms-swift 4.6.0, swift/sequence_parallel/sequence_parallel.py (SequenceParallel.prepare,
 -- _init_device_mesh). Trainers with Megatron have `megatron`'s groups.
--- As there: without sequence parallelism there is no mesh, and a ring needs padding_free.
+-- As in the source: without sequence parallelism there is no mesh, and a ring needs padding_free.
 -- Not as there: a size that leaves ranks out of the mesh is refused.
 -- Recorded: nothing. It follows the source; a second program agrees on random parameters:
 -- tests/golden/models/ms_swift.lua.
@@ -18,8 +18,8 @@ local function sizes_of(p)
   return ulysses, size // ulysses
 end
 
--- Return a query for the size of a family, or this rank's position in it. If there is no such family, it answers
--- `without`.
+-- Return a query that answers with `field` of this rank's group of a family: its size, or the rank's position in it. If
+-- there is no such group, the query answers with `without`.
 local function of(family, field, without)
   return function(s)
     if not s:has(family) then return without end
@@ -28,7 +28,7 @@ local function of(family, field, without)
 end
 
 return recipe {
-  doc = "ms-swift's sequence parallelism: Ulysses as far as the heads divide, and a ring over the rest",
+  doc = "ms-swift's sequence parallelism: Ulysses as the heads allow, and a ring over the rest",
   params = {
     sequence_parallel_size = param.size(1, "ranks that share a sequence", "sp"),
     num_attention_heads = param.size(nil, "heads of the model; needed with sequence_parallel_size above 1", "heads"),
@@ -40,7 +40,7 @@ return recipe {
     local ulysses, ring = sizes_of(p)
     if not ulysses then return t end
     if not p.num_attention_heads then
-      error(string.format("sequence_parallel_size %d needs num_attention_heads; those of the model would do",
+      error(string.format("sequence_parallel_size %d needs num_attention_heads; the model's number of heads would do",
         p.sequence_parallel_size))
     end
     if #world % p.sequence_parallel_size > 0 then
@@ -48,9 +48,9 @@ return recipe {
         p.sequence_parallel_size, #world, arithmetic.nearest(p.sequence_parallel_size, #world)))
     end
     if ring > 1 and not p.padding_free then
-      error(string.format("sequence_parallel_size %d of %d heads needs a ring of %d, and so padding_free; "
-        .. "sequence_parallel_size %d, or padding_free=true, would do", p.sequence_parallel_size, p.num_attention_heads,
-        ring, ulysses))
+      error(string.format("sequence_parallel_size %d with %d heads needs a ring of %d ranks, and a ring needs "
+        .. "padding_free; sequence_parallel_size %d, or padding_free=true, would do", p.sequence_parallel_size,
+        p.num_attention_heads, ring, ulysses))
     end
     local g = grid(world, "sequence-ring-data", { sequence = ulysses, ring = ring, data = fill })
     t.mesh = g:squeeze "ring"

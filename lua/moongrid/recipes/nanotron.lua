@@ -1,7 +1,8 @@
 -- nanotron's ParallelContext: one grid, tp fastest, then cp, dp, pp, ep. Every family has its own
 -- order of groups. Equal groups are one communicator in nanotron and here.
 -- Source: huggingface/nanotron at commit 2411b022, src/nanotron/parallel/context.py.
--- As there: ep is 1. nanotron's grid has the dim ep, but its check of the sizes ignores it, so other sizes never fit.
+-- As in the source: ep is 1. nanotron's grid has the dim ep, but its check of the sizes ignores ep, so other sizes
+-- never fit.
 -- Not as there: groups that an earlier family also has are in the order of their own family; LOCAL_WORLD_SIZE also
 -- counts in worlds of at most 8 ranks.
 -- Recorded: 47 cases of 1 to 64 ranks, 8 of them refused: tests/golden/nanotron.json.

@@ -3,9 +3,9 @@
 -- sharding is cut into moe_sharding and dense_sharding.
 -- Source: PaddlePaddle 3.3.1, paddle/distributed/fleet/base/topology.py (HybridCommunicateGroup,
 -- EPHybridCommunicateGroup) and fleet.py (_init_hybrid_parallel_env).
--- As there: a degree whose name is not in the order has no effect; a degree of 0 counts as 1 (sharding_degree 0 is
--- refused). get_context_parallel_rank is a coordinate of a third grid, cp_mesh, which is not always the position in the
--- group of cp.
+-- As in the source: a degree whose name is not in the order has no effect; a degree of 0 counts as 1 (sharding_degree 0
+-- is refused). get_context_parallel_rank is a coordinate of a third grid, cp_mesh, which is not always the position in
+-- the group of cp.
 -- Not as there: with experts and an order in which an axis above 1 comes before moe_sharding, Paddle's sharding
 -- groups overlap and its last ranks fail; here they are those of the dense grid. Degrees that leave ranks out are
 -- refused, as is dp_degree -1, which is world / (mp x pp), if sharding x sep is above 1.

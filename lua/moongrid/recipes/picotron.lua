@@ -1,4 +1,4 @@
--- picotron's ProcessGroupManager: one grid, tp fastest, and six families.
+-- picotron's ProcessGroupManager: one grid, tp fastest, six families over its dims, and the group of all ranks.
 -- Source: huggingface/picotron at commit 59714b1b, picotron/process_group_manager.py.
 -- Not as there: local_rank is the index among the ranks of the node, since no recipe can read LOCAL_RANK.
 -- Recorded: 58 cases of 1 to 64 ranks, 8 of them refused: tests/golden/picotron.json.

@@ -4,9 +4,9 @@
 ** its members, so two ranks that destroy two communicators in opposite order wait for each other
 ** forever. Therefore all communicators of a state end together: wait for the streams, finalize
 ** each, then destroy all in two NCCL groups, one for non-blocking communicators, one for blocking.
-** Failed communicators are aborted, all in one group, which tells all of them before it waits: an
-** abort may wait for kernels of other communicators, or for the proxy thread, which lives while
-** ranks of this node are connected. Each of these calls has a deadline.
+** Failed communicators are aborted, all in one group. It sets the abort flag of each before it
+** waits for any, because an abort may wait for kernels of other communicators, or for the proxy
+** thread, which lives while ranks of this node are connected. Each of these calls has a deadline.
 */
 #include "comm/nccl/nccl.h"
 
@@ -84,7 +84,7 @@ static ncclResult_t run_abort(const nccl_library *lib, void *ud) {
 }
 
 /* Make one call for all communicators i with chosen[i] (NULL: for all). If the call does not end,
-** these are stuck. */
+** mark them as stuck. */
 static mgrid_outcome end_together(nccl_backend *n, size_t count, nccl_comm **comm,
                                   const bool *chosen, double seconds,
                                   ncclResult_t (*run)(const nccl_library *, void *),
@@ -106,10 +106,12 @@ static mgrid_outcome end_together(nccl_backend *n, size_t count, nccl_comm **com
                                                  what, name, &left_behind, &why);
   if (left_behind) {
     n->broken = true;
+    char more[48] = "";
+    if (b->n > 1) snprintf(more, sizeof more, " and %zu more", b->n - 1);
     mgrid_log(&n->base.hooks, MGRID_LOG_WARN,
-              MAKER ": %s of %s and %zu more did not end within %.3g seconds, in NCCL: ranks of "
-                    "this node, or kernels, still use them; end the process",
-              what, name, b->n - 1, seconds);
+              MAKER ": %s of %s%s did not end within %.3g seconds: other ranks of this node, or "
+                    "kernels, still use %s; end the process",
+              what, name, more, seconds, b->n > 1 ? "them" : "it");
     for (size_t i = 0; i < count; i++)
       if (comm[i] && comm[i]->comm && (!chosen || chosen[i]))
         comm[i]->comm = NULL, comm[i]->stuck = true;

@@ -2,7 +2,7 @@
 **
 ** process.c - the parts of the backend that need no communicator: errors of NCCL and CUDA, notices
 ** to other ranks, a deadline for calls that block, NCCL's environment, the limit of open files, and
-** the GPU of this rank. The file calls only library.c.
+** the GPU of this rank.
 */
 #include "comm/nccl/nccl.h"
 
@@ -59,8 +59,8 @@ void mgrid_nccl_tell_world(nccl_backend *n) {
 /* ========================================================== calls that block */
 
 /* A call that blocks runs in a thread, and the caller waits for the thread. If the call does not
-** end by its deadline, nothing can end it: its memory is never freed, and its thread is left
-** behind. */
+** end by its deadline, nothing can end it: what `ud` points to is never freed, and the thread is
+** left behind. */
 
 enum { RUNS, DONE, LEFT };
 #define GRACE_SECONDS 0.2
@@ -130,7 +130,7 @@ mgrid_outcome mgrid_nccl_watch(nccl_backend *n, double seconds, bool listen,
     return mgrid_fail(
         err, MGRID_TIMED_OUT,
         MAKER
-        ": %s of %s, which blocks, did not end within %.3g seconds; that cannot be undone, end "
+        ": the blocking call %s of %s did not end within %.3g seconds and cannot be cancelled; end "
         "the process",
         what, name, seconds);
   }
@@ -138,7 +138,8 @@ mgrid_outcome mgrid_nccl_watch(nccl_backend *n, double seconds, bool listen,
   ncclResult_t r = w->result;
   free(w);
 
-  /* even if the call ended in the meantime: the carrier returns a notice only once */
+  /* report the notice even if the call has ended now, because the carrier returns a notice only
+  ** once */
   if (outcome == MGRID_GAVE_UP) return mgrid_nccl_gave_up(who, err);
   if (outcome == MGRID_LOST_RANK) return outcome;
   return mgrid_nccl_is_error(r) ? mgrid_nccl_failed(n, err, r, what, name) : MGRID_OK;

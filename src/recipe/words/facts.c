@@ -66,7 +66,7 @@ int mgrid_lua_plan_concurrent(lua_State *L) {
 /* ----------------------------------------------------------- communicators */
 
 /* plan:communicators(family [, site]) -> { needed, made, own, shares, options, singles, twin,
-** created, ring } */
+** created, ring }. `site` describes the machines on which the plan will run (mgrid_site) */
 static int plan_communicators(lua_State *L) {
   const mgrid_plan *p = mgrid_lua_check_plan(L, 1);
   int i = mgrid_lua_check_entry(L, p, 2);
@@ -175,7 +175,7 @@ mgrid_site mgrid_lua_check_site(lua_State *L, int i) {
   return site;
 }
 
-/* plan:resources([rank [, site]]) -> a table of numbers */
+/* plan:resources([rank [, site]]) -> a table with machine_ranks and the fields of mgrid_resources */
 static int plan_resources(lua_State *L) {
   const mgrid_plan *p = mgrid_lua_check_plan(L, 1);
   int64_t rank = mgrid_lua_opt_rank(L, p, 2);

@@ -214,7 +214,7 @@ static int push_printed(lua_State *L, mgrid_status s, printed *t, const mgrid_er
     return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE,
                               "the text has more than %d bytes, the limit of texts in a recipe",
                               MGRID_TEXT_MAX);
-  mgrid_lua_charge(L, 0); /* raises if the budget is the reason */
+  mgrid_lua_charge(L, 0); /* raises if the budget is exhausted */
   return mgrid_lua_raise_error(L, e);
 }
 

@@ -19,7 +19,7 @@
 ** an error, except the position of a member and tostring. */
 typedef struct step_anchor {
   step_writer *writer; /* NULL: the evaluation is over */
-  uint64_t used;       /* a bit for each stream with an entry */
+  uint64_t used;       /* a bit for each stream that has an operation so far */
 } step_anchor;
 
 typedef struct step_word_step {

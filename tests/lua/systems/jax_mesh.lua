@@ -95,7 +95,7 @@ return {
     { "a slice by name", { devices = first { slice_index = "a" } }, "devices: slice_index of item 0 is text; an integer would do" },
     { "an id outside", { devices = first { id = 8 } }, "devices: item 0 has id 8; 0 to 7 would do", would = { { devices = first { id = 0 } } } },
     { "a negative id", { devices = first { id = -1 } }, "devices: item 0 has id -1; 0 to 7 would do" },
-    { "an id twice", { devices = first { id = 3 } }, "devices: items 0 and 3 have id 3; one of each id would do" },
+    { "an id twice", { devices = first { id = 3 } }, "devices: items 0 and 3 have id 3; different ids would do" },
 
     { "a TPU without coordinates", { devices = devices(8, function() return { platform = "tpu" } end) },
       "device 0 is a TPU without coords; its x, y and z would do", would = { { devices = chips(8, 2, 2) } } },
@@ -105,16 +105,16 @@ return {
       would = { { devices = chips(2, 2, 1) },
                 { devices = devices(2, function(i) return { device_kind = "TPU v5p", coords = { 0, 0, 0 }, core_on_chip = i } end) } } },
     { "a box with holes (jx-036)", { devices = chips(8, 2, 2, nil, 2) },
-      "8 devices do not fill the box of 3 x 2 x 2 chips with 1 cores that they lie in; coords without a gap would do",
+      "8 devices do not fill their box of 3 x 2 x 2 chips with 1 core each; coords without a gap would do",
       would = { { devices = chips(8, 2, 2) } } },
     { "two devices in one place", { devices = (function()
         local list = chips(8, 2, 2)
         list[4].coords = { 0, 0, 0 }
         return list
-      end)() }, "devices 0 and 3 are in one place; coords of its own for each would do" },
+      end)() }, "devices 0 and 3 are in one place; different coords would do" },
     { "coordinates at the ends of all integers", { devices = devices(8, function(i)
         return { coords = { i == 0 and math.mininteger or math.maxinteger, 0, 0 } }
-      end) }, words = { "do not fill the box" } },
+      end) }, words = { "do not fill their box" } },
     { "an axis that is not a product of whole axes (jx-030)", { mesh_shape = { 8, 8 }, devices = chips(64, 4, 4) }, world = 64,
       message = "mesh_shape: axis 1 of size 8 is not a product of whole axes of the torus, of which 4 x 4 x 4 x 1 is free; "
         .. "allow_split_physical_axes=true would do", would = { { allow_split_physical_axes = true } } },
@@ -140,12 +140,12 @@ return {
     { "slices that do not divide what remains", { mesh_shape = { -1, 2 }, dcn_mesh_shape = { 3, 1 }, devices = halves },
       "dcn_mesh_shape: 3 does not divide the 4 ranks that remain for axis 'axis_0'; 2 or 4 would do" },
     { "another number of slices", { mesh_shape = { 2, 1 }, dcn_mesh_shape = { 4, 1 }, devices = halves },
-      "dcn_mesh_shape 4 x 1 is for 4 slices or processes, and there are 2; sizes that multiply to that would do",
+      "dcn_mesh_shape 4 x 1 is for 4 slices or processes, and there are 2; sizes that multiply to 2 would do",
       would = { { mesh_shape = { 2, 2 }, dcn_mesh_shape = { 2, 1 } } } },
     { "slices of two sizes", { mesh_shape = { 2, 2 }, dcn_mesh_shape = { 2, 1 }, devices = slices { 4, 3, 0 } }, world = 7,
       words = { "does not make the 7 ranks" } },
     { "slices of two sizes, in all as many", { mesh_shape = { 2, 2 }, dcn_mesh_shape = { 2, 1 }, devices = slices { 5, 3 } },
-      "mesh_shape 2 x 2 is for 4 devices, and slice or process 0 has 5; as many in each would do", would = { { devices = halves } } },
+      "mesh_shape 2 x 2 is for 4 devices, and slice or process 0 has 5; 4 in each would do", would = { { devices = halves } } },
     { "devices without slices (jx-044)", { dcn_mesh_shape = { 1 }, devices = devices(8) },
       "device 0 has no slice_index; process_is_granule=true would do", would = { { process_is_granule = true } } },
 

@@ -4,8 +4,8 @@
 
 return {
   refused = {
-    { "no heads", { sp = 4 }, "sequence_parallel_size 4 needs num_attention_heads; those of the model would do", would = { { heads = 4 } } },
-    { "a ring with padding", { sp = 8, heads = 12 }, "sequence_parallel_size 8 of 12 heads needs a ring of 2, and so padding_free; "
+    { "no heads", { sp = 4 }, "sequence_parallel_size 4 needs num_attention_heads; the model's number of heads would do", would = { { heads = 4 } } },
+    { "a ring with padding", { sp = 8, heads = 12 }, "sequence_parallel_size 8 with 12 heads needs a ring of 2 ranks, and a ring needs padding_free; "
       .. "sequence_parallel_size 4, or padding_free=true, would do", would = { { sp = 4 }, { padding_free = true } } },
     { "a size that does not divide", { sp = 3, heads = 6 }, "sequence_parallel_size 3 does not divide the 8 ranks; 2 or 4 would do",
       would = { { sp = 2 } } },

@@ -1,4 +1,4 @@
--- The devices as JAX lists them: check their records, and find the box of chips of TPUs.
+-- The devices as JAX lists them: check their records, and find the box that the chips of TPUs fill.
 
 local arithmetic = ...
 
@@ -28,7 +28,7 @@ end
 -- Other names of kinds, which JAX knows since 0.12.
 local named_since = { ["TPU v5e"] = "TPU v5 lite", ["TPU v5"] = "TPU v5p" }
 
--- Return the records of the table with defaults for missing fields.
+-- Check the records, and return a device for each, with defaults for missing fields.
 local function devices_of(world, records, p)
   if type(records) ~= "table" or #records ~= #world then
     refuse("devices has %d records for the %d ranks; a list with a record for each rank would do",
@@ -50,7 +50,7 @@ local function devices_of(world, records, p)
     end
     local id = record.id or i - 1
     if id < 0 or id >= #world then refuse("devices: item %d has id %d; 0 to %d would do", i - 1, id, #world - 1) end
-    if seen[id] then refuse("devices: items %d and %d have id %d; one of each id would do", seen[id], i - 1, id) end
+    if seen[id] then refuse("devices: items %d and %d have id %d; different ids would do", seen[id], i - 1, id) end
     seen[id] = i - 1
     devices[i] = {
       id = id, rank = world:rank(id), coords = record.coords, core = record.core_on_chip or 0,
@@ -90,14 +90,14 @@ local function box_of(devices)
   end
   local step = arithmetic.multiply_to(#devices, sizes) and steps(sizes)
   if not step then
-    refuse("%d devices do not fill the box of %d x %d x %d chips with %d cores that they lie in; coords without "
-      .. "a gap would do", #devices, sizes[1], sizes[2], sizes[3], sizes[4])
+    refuse("%d devices do not fill their box of %d x %d x %d chips with %d core%s each; coords without a gap would do",
+      #devices, sizes[1], sizes[2], sizes[3], sizes[4], sizes[4] == 1 and "" or "s")
   end
   for _, device in ipairs(devices) do
     local place = 1 + (device.core - low[4]) * step[4]
     for i = 1, 3 do place = place + (device.coords[i] - low[i]) * step[i] end
     if places[place] then
-      refuse("devices %d and %d are in one place; coords of its own for each would do", places[place].id, device.id)
+      refuse("devices %d and %d are in one place; different coords would do", places[place].id, device.id)
     end
     places[place] = device
   end

@@ -9,7 +9,7 @@ end
 
 local function data_parallel(_, q, p)
   if q.partial_data_parallel and not q.with_context_parallel then
-    error("partial_data_parallel=true needs with_context_parallel=true: instances share dp x cp")
+    error("partial_data_parallel=true needs with_context_parallel=true: optimizer instances divide dp x cp, not dp")
   end
   local family = not q.with_context_parallel and "dp" or q.partial_data_parallel and "intra_dp_cp" or "dp_cp"
   return with_remat(family, q, p)
@@ -23,10 +23,10 @@ local function with_data(family)
   return function(_, q) return q.with_context_parallel and family .. "_cp" or family end
 end
 
--- Return a getter of blocks of dp x cp, by the number of their ranks. The block of all ranks is dp x cp itself.
+-- Return a getter of blocks of dp x cp with group_size ranks. A block with all ranks of dp x cp is dp_cp itself.
 local function block(prefix)
   return function(s, q)
-    if not q.group_size then error "group_size is missing; the ranks of a block, such as 2, would do" end
+    if not q.group_size then error "group_size is missing; the number of ranks of a block, such as 2, would do" end
     return s.dp_cp and s.dp_cp.size == q.group_size and "dp_cp" or prefix .. q.group_size
   end
 end
@@ -75,18 +75,19 @@ local getters = {
 }
 
 local remat, gloo = "version 0.19", "create_gloo_process_groups and gtp_remat_size 1"
+local all_gather = "create_all_gather_groups (in 0.16 and 0.17 create_all_gather_group)"
 local families = {
   ["*gtp_remat"] = remat,
   ["*_gloo"] = gloo,
   expt_dp_gloo = gloo .. ", expert_gtp_remat_size 1",
   intra_expt_dp_gloo = gloo .. ", expert_gtp_remat_size 1",
-  dp_cp_ag = "create_all_gather_groups, in 0.16 and 0.17 create_all_gather_group",
-  expt_dp_ag = "the parameter of dp_cp_ag, for_expert_parallelism, and expert_model_parallel_size above 1",
+  dp_cp_ag = all_gather,
+  expt_dp_ag = all_gather .. ", for_expert_parallelism, and expert_model_parallel_size above 1",
   inter_dp_cp = "num_distributed_optimizer_instances above 1, and another number of instances for experts",
   inter_dist_opt = "num_distributed_optimizer_instances, or the number for experts, above 1",
-  ["hcp_*"] = "hierarchical_context_parallel_sizes: hcp_0 innermost",
-  ["hybrid_dp_cp_*"] = "hybrid_context_parallel: by the ranks of a block",
-  ["dynamic_dp_cp_*"] = "dynamic_context_parallel: by the ranks of a block",
+  ["hcp_*"] = "hierarchical_context_parallel_sizes; hcp_0 is the innermost level",
+  ["hybrid_dp_cp_*"] = "hybrid_context_parallel, if blocks have that number of ranks",
+  ["dynamic_dp_cp_*"] = "dynamic_context_parallel, if blocks have that number of ranks",
   loss = "get_loss_ranks",
   tp_gtp_remat = "create_tp_gtp_remat_groups, tensor_model_parallel_size and gtp_remat_size above 1",
   expt_tp_gtp_remat = "create_tp_gtp_remat_groups, expert_tensor_parallel_size and expert_gtp_remat_size above 1",
