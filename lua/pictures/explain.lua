@@ -50,12 +50,18 @@ end
 -- Describe the communicators that the family uses.
 local function communicators(all, name)
   local one = all[name]
-  local head = all[one.shares]
+  local head, ones = all[one.shares], ""
+  if one.singles > 0 then
+    ones = ("; %d group%s of one rank need%s none"):format(one.singles, reports.plural(one.singles),
+                                                           one.singles == 1 and "s" or "")
+  end
   if not one.needed then return "none: a group of one rank needs none" end
   if not one.made then return "none: the recipe asks for none" end
   if head then
-    return ("those of %s, which is made before, has the same groups %s, and the same options")
-           :format(one.shares, one.family == head.family and "in the same order" or "among its own")
+    local same, options = one.family == head.family, one.options == head.options and "the same options"
+                                                     or "options that allow it"
+    return ("those of %s, which is made before, has the same groups %s, and %s%s")
+           :format(one.shares, same and "in the same order" or "among its own", options, same and "" or ones)
   end
   local words, said = { one.own > 0 and one.own .. " of its own" or "none of its own" }, false
   local function add(...) words[#words + 1] = string.format(...) end
@@ -69,29 +75,27 @@ local function communicators(all, name)
     end
   end
   if said then add ", made before" end
-  local again, ones = one.from[name], one.singles
+  local again = one.from[name]
   if again then add("; %d group%s", again, again == 1 and " repeats an earlier one" or "s repeat earlier ones") end
-  if ones > 0 then
-    add("; %d group%s of one rank need%s none", ones, reports.plural(ones), ones == 1 and "s" or "")
-  end
-  return table.concat(words)
+  return table.concat(words) .. ones
 end
 
 -- Write which other families use all or some of the family's communicators.
 local function put_users(r, name)
   local plan, all = r.plan, r.all
-  local one, users = all[name], {}
+  local one, users, options = all[name], {}, " and options"
   local head = one.shares or name
   for _, other in ipairs(plan.families) do
     local its = other == head or all[other].shares == head
     if its and other ~= name and other ~= one.shares and all[other].family == one.family then
       users[#users + 1] = other
+      if all[other].options ~= one.options then options = "" end
     end
   end
   if #users > 0 then
     local s = #users == 1 and "s" or ""
-    r.wrap("", ("%s ha%s the same groups and options, and share%s them")
-                  :format(table.concat(users, ", "), #users == 1 and "s" or "ve", s))
+    r.wrap("", ("%s ha%s the same groups%s, and share%s them")
+                  :format(table.concat(users, ", "), #users == 1 and "s" or "ve", options, s))
   end
   for _, other in ipairs(plan.families) do
     local n = all[other].from[name]
@@ -101,6 +105,16 @@ local function put_users(r, name)
   end
 end
 
+-- Return why two families with the same groups do not share communicators, as plan:communicators describes them.
+local function why_apart(one, its)
+  local lane = "lane=%d+" -- families that are used at the same time have different lanes
+  if one.twin or its.twin then return "a twin is meant to be separate" end
+  if one.options:match(lane) ~= its.options:match(lane) then
+    return "the recipe separates families that are used at the same time"
+  end
+  return one.options ~= its.options and "its options differ" or "a family with these options shares none"
+end
+
 -- Write which families have the same groups but other communicators.
 local function put_apart(r, name)
   local plan, all = r.plan, r.all
@@ -108,10 +122,7 @@ local function put_apart(r, name)
   for _, other in ipairs(plan.families) do
     local its = all[other]
     if other ~= (one.shares or name) and its.made and not its.shares and its.family == one.family then
-      r.wrap("", ("%s has the same groups and communicators of its own: %s"):format(
-        other, (one.twin or its.twin) and "a twin is meant to be separate"
-               or one.options ~= its.options and "its options differ"
-               or "the recipe separates families that are used at the same time"))
+      r.wrap("", ("%s has the same groups and communicators of its own: %s"):format(other, why_apart(one, its)))
     end
   end
 end

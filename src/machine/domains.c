@@ -218,11 +218,11 @@ static bool is_aligned(const use *u, int64_t n, int64_t *a, int64_t *b) {
   int64_t each = 0;
   while (each < n && u[each].around == u[0].around) each++;
   for (int64_t at = each; at < n; at += each)
-    for (int64_t i = 0; i < each || (at + i < n && u[at + i].around == u[at].around); i++) {
-      *a = i < each ? i : each - 1, *b = at + i < n ? at + i : n - 1;
-      if (i >= each || at + i >= n || u[at + i].around != u[at].around
-          || u[at + i].domain != u[i].domain)
-        return false;
+    for (int64_t i = 0; true; i++) {
+      bool more = at + i < n && u[at + i].around == u[at].around; /* the other one has an ith use */
+      if (i == each && !more) break;
+      *a = i < each ? i : each - 1, *b = more ? at + i : at + i - 1;
+      if (i == each || !more || u[*b].domain != u[i].domain) return false;
     }
   return true;
 }

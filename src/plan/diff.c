@@ -34,18 +34,14 @@ static const char *param_of(const mgrid_content *c, const char *name) {
 }
 
 static void diff_params(report *r, const mgrid_content *a, const mgrid_content *b) {
-  enum { SHOWN = 100 };
-  char from[SHOWN + 1], to[SHOWN + 1], digits[2][40];
+  char digits[2][40];
   for (size_t i = 0; i < a->nparams; i++) {
     const char *now = param_of(b, a->param[i].name), *was = a->param[i].value;
     if (!now) {
       line(r, "param", a->param[i].name, mgrid_shortest(was, digits[0], sizeof digits[0]), NULL);
     } else if (strcmp(now, was) != 0) {
-      was = mgrid_shortest(was, digits[0], sizeof digits[0]);
-      now = mgrid_shortest(now, digits[1], sizeof digits[1]);
-      mgrid_shown(from, sizeof from, was, strlen(was)); /* cut at the end of a character */
-      mgrid_shown(to, sizeof to, now, strlen(now));
-      line(r, "param", a->param[i].name, from, to);
+      line(r, "param", a->param[i].name, mgrid_shortest(was, digits[0], sizeof digits[0]),
+           mgrid_shortest(now, digits[1], sizeof digits[1]));
     }
   }
   for (size_t i = 0; i < b->nparams; i++)
@@ -149,7 +145,7 @@ static void entry_text(report *r, const mgrid_entry *e, int64_t changed, char *b
     listed_text(&t, e->family, changed);
   mgrid_text_str(&t, e->choice->text);
   r->text.failed |= t.failed;
-  mgrid_text_finish(&t, buf, len);
+  mgrid_text_ellipsis(buf, len, mgrid_text_finish(&t, buf, len));
 }
 
 static size_t diff_families(report *r, const mgrid_content *a, const mgrid_content *b) {

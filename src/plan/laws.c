@@ -66,19 +66,21 @@ static int64_t members_in(const mgrid_family *a, int64_t g, const mgrid_family *
   return n;
 }
 
-/* Return whether group g of a is inside one group of b. If it is not, *first and *other become two
-** of its ranks that are not together in a group of b. *other is -1 if no group of b has *first. */
-static bool is_within(const mgrid_family *a, int64_t g, const mgrid_family *b, int64_t *first,
-                      int64_t *other, mgrid_budget *budget) {
-  int64_t size = mgrid_family_size(a, g), most = 0, group, position;
-  *first = mgrid_family_rank(a, g, 0);
-  for (int64_t nth = 0; most < size && mgrid_family_locate(b, *first, nth, &group, &position);
-       nth++) {
-    int64_t n = members_in(a, g, b, group, budget);
-    if (n > most) most = n;
-  }
-  *other = most == 0 ? -1 : mgrid_family_rank(a, g, most);
-  return most == size;
+/* Return whether group g of a is inside one group of b. */
+static bool is_within(const mgrid_family *a, int64_t g, const mgrid_family *b,
+                      mgrid_budget *budget) {
+  int64_t size = mgrid_family_size(a, g), first = mgrid_family_rank(a, g, 0), group, position;
+  for (int64_t nth = 0; mgrid_family_locate(b, first, nth, &group, &position); nth++)
+    if (members_in(a, g, b, group, budget) == size) return true;
+  return false;
+}
+
+/* Return whether a group of the family has both ranks. */
+static bool laws_together(const mgrid_family *f, int64_t x, int64_t y) {
+  int64_t group, position;
+  for (int64_t nth = 0; mgrid_family_locate(f, x, nth, &group, &position); nth++)
+    if (laws_has(f, group, y)) return true;
+  return false;
 }
 
 /* The state of a check by modes that each group of a is inside a group of b. */
@@ -95,9 +97,7 @@ static bool note_group(void *ud, int64_t rank, int64_t weight, int64_t in) {
   int64_t group, position;
   (void)weight;
   for (int64_t nth = 0; in < 0 && mgrid_family_locate(w->a, rank, nth, &group, &position); nth++)
-    if (group < w->worst
-        && !is_within(w->a, group, w->b, &(int64_t){ 0 }, &(int64_t){ 0 }, w->budget))
-      w->worst = group;
+    if (group < w->worst && !is_within(w->a, group, w->b, w->budget)) w->worst = group;
   return true;
 }
 
@@ -157,24 +157,31 @@ static int64_t first_not_within(const mgrid_family *a, const mgrid_family *b,
 mgrid_status mgrid_law_within(const mgrid_family *a, const mgrid_family *b,
                               const mgrid_law_names *names, mgrid_budget *budget,
                               mgrid_error *err) {
-  int64_t first, other, g = 0;
+  int64_t g = 0, p = 0;
   if (a->world != b->world)
     return mgrid_fail(err, MGRID_REFUSED,
                       "the families are of worlds of %" PRId64 " and %" PRId64 " ranks", a->world,
                       b->world);
   if (a->total > FEW && (g = first_not_within(a, b, budget)) < 0) g = 0;
-  while (g < a->count && is_within(a, g, b, &first, &other, budget)
-         && mgrid_spend(budget, a->nodes + b->nodes))
+  while (g < a->count && is_within(a, g, b, budget) && mgrid_spend(budget, a->nodes + b->nodes))
     g++;
   if (g == a->count) return MGRID_OK;
-  if (other < 0)
+
+  int64_t size = mgrid_family_size(a, g), first = mgrid_family_rank(a, g, 0);
+  while (p < size && laws_together(b, first, mgrid_family_rank(a, g, p))
+         && mgrid_spend(budget, a->nodes + b->nodes))
+    p++;
+  if (p == 0)
     return mgrid_fail(err, MGRID_REFUSED,
                       "rank %" PRId64 " of group %" PRId64 " of %s is in no group of %s", first, g,
                       names->a, names->b);
+  if (p == size)
+    return mgrid_fail(err, MGRID_REFUSED, "no group of %s has all ranks of group %" PRId64 " of %s",
+                      names->b, g, names->a);
   return mgrid_fail(err, MGRID_REFUSED,
                     "group %" PRId64 " of %s has ranks %" PRId64 " and %" PRId64
                     ", and no group of %s has both",
-                    g, names->a, first, other, names->b);
+                    g, names->a, first, mgrid_family_rank(a, g, p), names->b);
 }
 
 /* --------------------------------------------------------- disjoint, covers */

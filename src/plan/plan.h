@@ -82,6 +82,9 @@ mgrid_status mgrid_plan_count_paid(const mgrid_plan *p, mgrid_budget *budget,
 mgrid_status mgrid_view_init(mgrid_view *v, const mgrid_plan *p, int64_t rank, mgrid_error *err);
 void mgrid_view_free(mgrid_view *v);
 
+/* Return the entry with the group that leads this one; -1: none does, and the group has a
+** communicator of its own. It is the entry itself if the group repeats another of its groups. */
+int mgrid_plan_leader(const mgrid_plan *p, int entry, int64_t group);
 /* Return the number of groups of an entry that no earlier group leads: these are the communicators
 ** that the entry adds to the job. Groups of one rank do not count. `round` >= 0: count only that
 ** round. Groups are compared by their modes, in O(modes), or else one by one, in O(groups): in

@@ -334,9 +334,7 @@ static int64_t share_by_class(const mgrid_plan *p, int i, int64_t round, int64_t
 
 /* ------------------------------------------------------------ group by group */
 
-/* Return the entry that has an earlier group equal to this one; -1: none. The entry may be i
-** itself. */
-static int share_leader_of(const mgrid_plan *p, int i, int64_t group) {
+int mgrid_plan_leader(const mgrid_plan *p, int i, int64_t group) {
   const mgrid_family *f = p->content.entry[i].family;
   for (size_t e = 0; p->order[e] != i; e++) {
     int j = p->order[e];
@@ -344,7 +342,7 @@ static int share_leader_of(const mgrid_plan *p, int i, int64_t group) {
         && mgrid_group_in(f, group, p->content.entry[j].family, INT64_MAX, NULL) >= 0)
       return j;
   }
-  bool again = may_repeat(f) && !p->content.entry[i].choice->asked.unique;
+  bool again = may_repeat(f) && mgrid_plan_may_share(p, i, i);
   return again && mgrid_group_in(f, group, f, group, NULL) >= 0 ? i : -1;
 }
 
@@ -367,7 +365,7 @@ int64_t mgrid_plan_led(const mgrid_plan *p, int i, int64_t round, mgrid_budget *
   led = 0;
   for (int64_t g = 0; g < f->count && pay_group(p, i, budget); g++)
     led += mgrid_family_size(f, g) > 1 && (round < 0 || mgrid_family_round(f, g) == round)
-           && share_leader_of(p, i, g) < 0;
+           && mgrid_plan_leader(p, i, g) < 0;
   return led;
 }
 
@@ -383,7 +381,7 @@ void mgrid_plan_leaders(const mgrid_plan *p, int i, int64_t *groups, mgrid_budge
   /* share_by_class may have counted some groups before it failed */
   memset(groups, 0, p->content.nentries * sizeof *groups);
   for (int64_t g = 0; g < f->count && pay_group(p, i, budget); g++) {
-    int leader = mgrid_family_size(f, g) > 1 ? share_leader_of(p, i, g) : -1;
+    int leader = mgrid_family_size(f, g) > 1 ? mgrid_plan_leader(p, i, g) : -1;
     if (leader >= 0) groups[leader]++;
   }
 }
@@ -399,7 +397,7 @@ void mgrid_plan_led_by_round(const mgrid_plan *p, int i, int64_t led[MGRID_ROUND
   memset(led, 0, (size_t)rounds * sizeof *led);
   if (p->shares[i] >= 0 || f->max_size < 2 || p->content.entry[i].choice->none) return;
   for (int64_t g = 0; g < f->count && pay_group(p, i, budget); g++)
-    led[mgrid_family_round(f, g)] += mgrid_family_size(f, g) > 1 && share_leader_of(p, i, g) < 0;
+    led[mgrid_family_round(f, g)] += mgrid_family_size(f, g) > 1 && mgrid_plan_leader(p, i, g) < 0;
 }
 
 /* ========================================== counts, and the view of one rank */

@@ -94,9 +94,10 @@ void mgrid_budget_position(lua_State *L, mgrid_error *err) {
 ** The lines of a recipe that make families. They are recorded only on request (moongrid explain).
 */
 
-/* its address: the registry key of a table, Family -> { source, line, the Family from which it was
-** made } */
+/* its address: the registry key of a table, Family -> { source, line, number, Families from which it
+** was made }. Numbers are in the order in which Families are made; `n` has the last one. */
 static const char trail_key;
+enum { SOURCE = 1, LINE, NUMBER, FAMILIES };
 
 void mgrid_lua_trail_begin(lua_State *L) {
   lua_newtable(L);
@@ -114,39 +115,80 @@ void mgrid_lua_trail_add(lua_State *L) {
   }
   lua_Debug ar;
   bool found = mgrid_lua_caller(L, &ar);
-  lua_pushvalue(L, -2); /* the family; the table is below it */
-  lua_createtable(L, 3, 0);
+  int own = lua_gettop(L) - 1; /* the family; the table is above it */
+  lua_getfield(L, -1, "n");
+  lua_Integer n = lua_tointeger(L, -1) + 1;
+  lua_pop(L, 1);
+  mgrid_lua_set_integer(L, "n", n);
+
+  lua_pushvalue(L, own);
+  lua_createtable(L, FAMILIES, 0);
   lua_pushstring(L, found ? ar.source : "");
-  lua_rawseti(L, -2, 1);
+  lua_rawseti(L, -2, SOURCE);
   lua_pushinteger(L, found ? ar.currentline : 0);
-  lua_rawseti(L, -2, 2);
-  if (luaL_testudata(L, 1, MGRID_LUA_FAMILY)) {
-    lua_pushvalue(L, 1);
-    lua_rawseti(L, -2, 3);
+  lua_rawseti(L, -2, LINE);
+  lua_pushinteger(L, n);
+  lua_rawseti(L, -2, NUMBER);
+  for (int i = 1; i < own && luaL_testudata(L, i, MGRID_LUA_FAMILY); i++) {
+    lua_pushvalue(L, i);
+    lua_rawseti(L, -2, FAMILIES + i - 1);
   }
   lua_rawset(L, -3);
   lua_pop(L, 1);
 }
 
+/* Pop a family. If it is in the trail, append its entry to the list `found`, which has each once. */
+static void find_entry(lua_State *L, int trail, int found) {
+  enum { MOST = 64 };
+  if (lua_rawget(L, trail) == LUA_TTABLE) {
+    lua_Unsigned n = lua_rawlen(L, found);
+    lua_pushvalue(L, -1);
+    if (lua_rawget(L, found) == LUA_TNIL && n < MOST) {
+      lua_pushvalue(L, -2);
+      lua_rawseti(L, found, (lua_Integer)n + 1);
+      lua_pushvalue(L, -2);
+      lua_pushboolean(L, true);
+      lua_rawset(L, found);
+    }
+    lua_pop(L, 1);
+  }
+  lua_pop(L, 1);
+}
+
+/* Push the entry of the list `found` with the lowest number above *last, and set *last to this
+** number. Return false if there is none. */
+static bool push_next(lua_State *L, int found, lua_Integer *last) {
+  lua_Integer least = 0, at = 0;
+  for (lua_Integer k = 1; lua_rawgeti(L, found, k) == LUA_TTABLE; k++, lua_pop(L, 2)) {
+    lua_rawgeti(L, -1, NUMBER);
+    lua_Integer n = lua_tointeger(L, -1);
+    if (n > *last && (at == 0 || n < least)) least = n, at = k;
+  }
+  lua_pop(L, 1);
+  *last = least;
+  return at && lua_rawgeti(L, found, at) == LUA_TTABLE;
+}
+
 /* Pop a family, and append the lines that made it to the list below, the first line first. */
 static void places(lua_State *L) {
-  enum { DEEP = 64 };
-  int list = lua_gettop(L) - 1, depth = 0;
+  int list = lua_gettop(L) - 1, trail = list + 2, found = list + 3;
   lua_rawgetp(L, LUA_REGISTRYINDEX, &trail_key);
-  int trail = lua_gettop(L);
-  mgrid_lua_stack(L, 2 * DEEP + 8);
-  for (lua_pushvalue(L, list + 1); depth < DEEP && lua_rawget(L, trail) == LUA_TTABLE; depth++)
-    lua_rawgeti(L, -1, 3);
-  for (lua_pop(L, 1); lua_gettop(L) > trail; lua_pop(L, 1)) {
-    lua_rawgeti(L, -1, 1);
-    lua_rawgeti(L, -2, 2);
+  lua_newtable(L);
+  lua_pushvalue(L, list + 1);
+  find_entry(L, trail, found);
+  for (lua_Integer k = 1; lua_rawgeti(L, found, k) == LUA_TTABLE; k++, lua_pop(L, 2))
+    for (lua_Integer i = FAMILIES; lua_rawgeti(L, -1, i) != LUA_TNIL; i++)
+      find_entry(L, trail, found);
+  lua_pop(L, 1);
+  for (lua_Integer last = 0; push_next(L, found, &last); lua_settop(L, found)) {
+    lua_rawgeti(L, -1, SOURCE);
+    lua_rawgeti(L, -2, LINE);
     const char *source = lua_tostring(L, -2);
     char path[PATH_MAX];
     bool named = *source == '@' || *source == '=';
     mgrid_budget_path(L, source + named, strlen(source + named), path, sizeof path);
     lua_pushfstring(L, "%s:%d", path, (int)lua_tointeger(L, -1));
     lua_rawseti(L, list, (lua_Integer)lua_rawlen(L, list) + 1);
-    lua_pop(L, 2);
   }
   lua_settop(L, list);
 }

@@ -58,8 +58,9 @@ static bool next_family(const mgrid_loss *x, size_t *i, counted *out) {
     if (p->shares[entry] >= 0 || e->choice->none || e->family->max_size < 2) continue;
     *out = (counted){ e->name, 0, 0 };
     for (int64_t g = 0; g < e->family->count; g++) {
+      if (mgrid_family_size(e->family, g) < 2 || mgrid_plan_leader(p, entry, g) >= 0) continue;
       bool kept = mgrid_loss_kept(x, e->name, g, NULL, NULL);
-      out->kept += kept, out->made += !kept && mgrid_family_size(e->family, g) > 1;
+      out->kept += kept, out->made += !kept;
     }
     return true;
   }
