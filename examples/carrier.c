@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
 **
 ** carrier.c - a job without MPI: the ranks find each other over a store, here a folder that all of
-** them see. A trainer has a better store (torch's, a TCP store, etcd): replace put, get and erase,
-** and nothing else. Whatever starts the processes, such as Kubernetes or a shell loop, passes each
-** its rank:
+** them see. For a better store (torch's, a TCP store, etcd) replace put, get and erase; the rest
+** stays as it is. The launcher of the processes, such as Kubernetes or a shell loop, passes each
+** process its rank:
 **
 **     cc carrier.c $(pkg-config --cflags --libs moongrid) -o carrier
 **     mkdir /tmp/job; for r in 0 1 2 3; do ./carrier /tmp/job $r 4 nccl layout.lua tp=2 & done; wait
 **
-** Without the word nccl the ranks agree on the plan and make no communicators.
+** Without the word nccl the ranks agree on the plan, but cannot use its communicators.
 */
 #include <moongrid.h>
 
@@ -96,7 +96,7 @@ int main(int argc, char **argv) {
   if (b && nccl) {
     mgrid_nccl_options o = MGRID_NCCL_OPTIONS_INIT;
     o.timeout = c.timeout;
-    /* collective; it keeps the carrier */
+    /* collective; the new backend keeps b */
     mgrid_backend *over = mgrid_backend_over(b, "nccl", &o, &e);
     mgrid_backend_free(b);
     b = over;

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
 --
--- Find the layout to which the tensors of a job move fastest, since its busiest rank sends the fewest bytes.
+-- A job must change its layout. Find the layout for which the busiest rank sends the fewest bytes of tensors.
 --
---     lua5.4 examples/cheapest_move.lua RECIPE WORLD "tp=8" "tp=4 pp=2" "tp=2"      from the first to any of the others
+--     lua5.4 examples/cheapest_move.lua RECIPE WORLD "tp=8" "tp=4 pp=2" "tp=2"      from tp=8 to one of the other two
 
 local mg = require "moongrid"
 
@@ -20,7 +20,8 @@ for i = 4, select("#", ...) do
   local layout = select(i, ...)
   local to = plan(layout)
   local _, all = mg.moves(from, to):sums()
-  print(("%-20s %d bytes sent, %d by one rank, in %s rounds"):format(layout, all.sent, all.max_send, all.rounds or "?"))
+  print(("%-20s %d bytes sent, %d by the busiest rank, in %s rounds"):format(layout, all.sent, all.max_send,
+                                                                             all.rounds or "?"))
   for _, note in ipairs(to.notes) do print("  " .. note) end
   if not best or all.max_send < best.most then best = { layout = layout, most = all.max_send } end
 end

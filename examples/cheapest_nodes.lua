@@ -4,8 +4,8 @@
 --
 --     lua5.4 examples/cheapest_nodes.lua RECIPE WORLD MACHINE [NAME=VALUE ...]
 --
--- For each level it prints the bytes, a lower bound for every order of the ranks, the domain that most bytes leave, and
--- the family that sends most; then the nodes in the order of their ranks.
+-- For each level it prints the bytes that cross between domains and a lower bound of them for any order of the ranks;
+-- then the domain that the most bytes leave, and the family that sends most. The assigned nodes follow in rank order.
 
 local mg = require "moongrid"
 
@@ -41,7 +41,7 @@ print("NVLink connects each " .. machine:nvlink_level())
 
 if machine:assignable(plan.world) then
   local found, last = machine:assign(plan, traffic), nil
-  print(("on other nodes %.4g bytes"):format(found:cost(plan, traffic).bytes[machine:levels()[1].name]))
+  print(("on the nodes below %.4g bytes"):format(found:cost(plan, traffic).bytes[machine:levels()[1].name]))
   for rank = 0, plan.world - 1 do
     local _, node, _, called = found:seat(rank)
     if node ~= last then print(called or node) end

@@ -11,14 +11,14 @@ return recipe {
   base = "megatron",
   params = { gpus_per_node = param.size(8, "ranks of one node, which have consecutive numbers") },
   build = function(world, p, t)
-    -- Tensor x weight rematerialization, fused: an optimizer that needs whole weights (Muon).
+    -- One group over two dims, tp and gtp_remat, for an optimizer that needs whole weights (Muon).
     t.tp_remat = t.dense("tp", "gtp_remat")
 
-    -- A ring of the first ranks of all model replicas, pair by pair.
+    -- The first ranks of all groups of mp as one group, and a ring over it: a group for each pair of neighbours.
     t.leaders = t.mp:pick(0):bundle(t.mp.count)
     t.leader_ring = t.leaders:pairs "wrap"
 
-    -- The ranks of a node: another grid over the same world.
+    -- The ranks of a node, from another grid over the same world.
     t.node = grid(world, "gpu-node", { gpu = p.gpus_per_node, node = fill }) "gpu"
     return t
   end,

@@ -1,6 +1,6 @@
 -- Data-parallel attention with tensor-parallel experts, as in inference engines for models with latent attention, whose
--- KV cache cannot be cut by heads. Attention is cut over few ranks, or not at all, and each such block has its own
--- requests. Experts are cut over all ranks. Both grids have the same ranks.
+-- KV cache cannot be cut by heads. Attention is cut over attn_tp ranks, and each group of attn_tp ranks has its own
+-- requests. Experts are cut over all tp ranks of an engine. The two grids are over the same ranks.
 --
 --   moongrid plan examples/dp_attention.lua --world 16 tp=8 attn_tp=2 ep=4
 --   moongrid move examples/dp_attention.lua --world 16 tp=8 ep=8 vs tp=8 ep=4      when ranks of ep become ranks of tp
@@ -9,8 +9,8 @@ return recipe {
   doc = "Attention over attn_tp ranks with its own requests, experts over ep x moe_tp, both in an engine of tp ranks",
   params = {
     tp = param.size(8, "ranks of an engine"),
-    attn_tp = param.size(1, "of these, ranks that share the heads of attention"),
-    ep = param.size(1, "of these, pieces of the experts; the rest cuts each expert"),
+    attn_tp = param.size(1, "ranks of an engine that share the heads of attention"),
+    ep = param.size(1, "pieces of the experts in an engine; tp / ep ranks share each expert"),
     experts = param.size(16, "experts of a layer"),
     layers = param.size(4, "layers"),
     hidden = param.size(512, "elements of a token"),

@@ -3,14 +3,14 @@
 --   moongrid plan examples/dynamic_context.lua --world 16 tp=2
 --   mpirun -n 16 moongrid run examples/dynamic_context.lua tp=2 pieces=5,3
 --
--- `dp_cp` is created once, and `pieces` cuts it into the same segments in every step. If a step needs other segments,
--- the trainer calls the policy `piece` with their sizes; the policy needs only dp_cp, and creates nothing.
+-- `dp_cp` is created once. `pieces` cuts it into segments that every step may use. If a step needs other segments, the
+-- trainer calls the policy `piece` with their sizes: the policy uses the group of dp_cp, and creates no communicator.
 
 return recipe {
-  doc = "Pieces of the data and context parallel ranks, fixed or of a step",
+  doc = "Segments of the data and context parallel ranks, the same in all steps or chosen in each step",
   params = {
     tp = 2,
-    pieces = param.list({}, "sizes of fixed pieces, which sum to the ranks of dp_cp; none: only those of a step"),
+    pieces = param.list({}, "sizes of the segments for all steps; their sum is the size of dp_cp; empty: no family"),
   },
   build = function(world, p)
     local g = grid(world, "tp-dpcp", { tp = p.tp, dpcp = fill })
@@ -21,7 +21,7 @@ return recipe {
     return t
   end,
   policy = {
-    -- This rank's segment in a step with segments of these sizes, its position, and the next rank of a ring.
+    -- For segments of sizes q.sizes: this rank's segment, its position there, and its neighbours in a ring.
     piece = function(state, q)
       local piece = state.dp_cp:segment(q.sizes)
       return { index = piece.index, position = piece.position, size = piece.size, next = piece.next, prev = piece.prev }

@@ -20,7 +20,7 @@ return recipe {
     t.tp = union(enc "tp", dec "tp") -- a family has the groups of both windows
     t.dp = union(enc "dp", dec "dp")
 
-    -- Each encoder rank (enc() makes each rank a group) is before a pipeline of the decoder.
+    -- A group is one encoder rank, then one pipeline of the decoder. (enc() makes a group of each rank.)
     t.pp = zip(enc(), dec "pp")
     t.embedding = t.pp:pick(0, 1) -- shared by the encoder and the decoder's first stage
     return t

@@ -1,9 +1,9 @@
--- The table of experts of a mixture-of-experts model, placed by loads: each rank of ep gets the same number of experts,
--- and about the same number of tokens. When loads change, the experts are divided into new pieces, and `relabel` gives
--- each piece to the rank that holds most of it already, so that the fewest experts move.
+-- The experts of a mixture-of-experts model, placed by their loads: each rank of ep gets the same number of experts,
+-- and about the same number of tokens. When loads change, the experts are divided into new pieces, and `relabel`
+-- decides which rank gets which piece, so that as few experts as possible move.
 --
---   moongrid move examples/experts.lua --world 8 vs loads=...                  the fewest experts move
---   moongrid move examples/experts.lua --world 8 vs loads=... relabel=false pieces in the order of division
+--   moongrid move examples/experts.lua --world 8 vs loads=31,12,20,17,25,28,14,13,40,11,19,16,52,15,18,21
+--   with relabel=false at the end                            piece i goes to rank i of ep, and more experts move
 
 -- Assign each expert, the heaviest first, to the lightest piece that is not full.
 local function balance(loads, pieces)
@@ -24,18 +24,18 @@ end
 return recipe {
   doc = "Experts placed on ranks by their loads",
   params = {
-    ep = param.size(4, "ranks that share the experts; the others have copies"),
+    ep = param.size(4, "ranks that share the experts; each such group of ranks has a copy of all experts"),
     experts = param.size(16, "experts of a layer, a multiple of ep"),
     layers = param.size(4, "layers with experts"),
     hidden = param.size(1024, "elements of a token"),
-    ffn = param.size(2048, "elements inside of an expert"),
-    owners = param.list(nil, "the rank of ep that has each expert now; by default they are assigned in order"),
-    loads = param.list(nil, "recent tokens of each expert, to choose new owners; left out, the owners stay"),
+    ffn = param.size(2048, "elements between the two halves of an expert"),
+    owners = param.list(nil, "for each expert the rank of ep that has it now; without it experts are in order"),
+    loads = param.list(nil, "recent tokens of each expert, to choose new owners; without it the owners stay"),
     relabel = param.flag(true, "number the new pieces so that the fewest experts move"),
   },
   build = function(world, p)
     if p.experts % p.ep ~= 0 then
-      error(string.format("%d experts on ep %d ranks: a multiple of ep", p.experts, p.ep))
+      error(string.format("experts %d is not a multiple of ep %d", p.experts, p.ep))
     end
     local g = grid(world, "ep-dp", { ep = p.ep, dp = fill })
     local t = topology(world)
@@ -47,7 +47,7 @@ return recipe {
       for i = 0, p.experts - 1 do owners[i + 1] = i // (p.experts // p.ep) end
     end
     if p.loads then
-      if #p.loads ~= p.experts then error(string.format("%d loads of %d experts", #p.loads, p.experts)) end
+      if #p.loads ~= p.experts then error(string.format("%d loads for %d experts", #p.loads, p.experts)) end
       local new = balance(p.loads, p.ep)
       owners = p.relabel and relabel(owners, new, { pieces = p.ep }) or new
     end

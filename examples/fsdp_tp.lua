@@ -1,6 +1,6 @@
 -- Weights between FSDP, which trains, and tensor parallelism, which generates. FSDP concatenates the weights of a layer
 -- and gives each rank of dp a slice, which may start and end inside a tensor; tensor parallelism cuts each tensor along
--- one of its axes. This recipe makes either, or FSDP inside tensor parallelism.
+-- one of its axes. This recipe makes either layout, or both at once: FSDP of the tensors that tp has cut.
 --
 --   moongrid move examples/fsdp_tp.lua --world 8 vs tp=4 fsdp=false
 --   moongrid move examples/fsdp_tp.lua --world 8 tp=4 fsdp=false vs
@@ -10,13 +10,13 @@ return recipe {
   doc = "The weights of a transformer under FSDP, tensor parallelism, or both",
   params = {
     tp = param.size(1, "tensor-parallel size"),
-    fsdp = param.flag(true, "the other ranks have slices of what is left; else copies"),
+    fsdp = param.flag(true, "the ranks of dp share the weights as slices; false: each has a copy"),
     layers = param.size(1, "transformer layers"),
     hidden = param.size(512, "elements of a token"),
     head = param.size(64, "elements of a head"),
     ffn = param.size(1376, "elements between the two halves of a layer's MLP"),
     vocab = param.size(8000, "size of the vocabulary, in tokens"),
-    pad = param.size(8, "slices are multiples of it"),
+    pad = param.size(8, "the size of a slice is a multiple of pad elements"),
     type = param.text("bf16", "of the weights"),
   },
   build = function(world, p)
@@ -26,7 +26,7 @@ return recipe {
     t.tp = g "tp"
     t.dp = g "dp"
 
-    -- Tensors that are sharded together: names, axes and cuts, in the order stored.
+    -- Make tensors that FSDP shards together. list: their names, axes and cuts, in the order in which they are stored.
     local function unit(prefix, list)
       local made = { over = "dp", pad = p.pad }
       for i, one in ipairs(list) do made[i] = tensor { axes = one[2], cut = one[3], type = p.type } end

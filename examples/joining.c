@@ -4,12 +4,13 @@
 ** so each step has the same sum as in a job that never changed.
 **
 **     cc joining.c -o joining $(pkg-config --cflags --libs moongrid_mpi)
-**     mpirun -n 4 joining spawn 8 joining.lua [NAME=VALUE ...]     starts ranks whenever it has fewer than 8
+**     mpirun -n 4 joining spawn 8 joining.lua [NAME=VALUE ...]     starts ranks if it has fewer than 8
 **     mpirun -n 4 joining accept FILE joining.lua [NAME=VALUE ...] accepts jobs that connect to the port in FILE
 **     mpirun -n 4 joining connect FILE joining.lua [NAME=VALUE ...] joins the job above
 **
-** Under mpirun --with-ft ulfm (Open MPI 5) the job also goes on when ranks are killed, and `spawn`
-** then replaces them. JOINING_KILL=4: one rank kills itself in step 4.
+** Ranks can join from the end of step 3 on. Under mpirun --with-ft ulfm (Open MPI 5) the job also
+** goes on when ranks are killed, and `spawn` then replaces them. JOINING_KILL=4: rank 1 kills
+** itself at the beginning of step 4.
 */
 #include <moongrid_mpi.h>
 
@@ -27,7 +28,8 @@ typedef struct job {
   size_t nargs;
   const char *const *args;
   mgrid_state *state;
-  /* steps done, whose weights are in w[step % 2]; the others are one step older or newer */
+  /* the number of steps done. The weights are in w[step % 2]; the other weights are one step older
+  ** or newer. */
   int64_t step;
   double *w[2];
 } job;
@@ -50,7 +52,7 @@ static void say(const job *j, const char *what, int64_t number) {
 /* ---------------------------------------------------------------------- a step */
 
 /* The ranks of dp divide the samples among them, and sum their gradients. Then all ranks, including
-** spares, agree whether all have done the step. */
+** spares, find out whether all have done the step, and with equal sums of weights. */
 static mgrid_status train(job *j, mgrid_error *e) {
   const mgrid_group *dp = mgrid_state_group(j->state, "dp", e),
                     *tp = mgrid_state_group(j->state, "tp", e);
@@ -73,7 +75,7 @@ static mgrid_status train(job *j, mgrid_error *e) {
   if (!s) s = mgrid_state_least(j->state, &less, e);
   if (s) return s;
   if (least != -less)
-    fprintf(stderr, "ranks have other weights: %" PRId64 " and %" PRId64 "\n", least, -less),
+    fprintf(stderr, "the sums of weights differ: %" PRId64 " and %" PRId64 "\n", least, -less),
         abort();
   say(j, "sum", least);
   return MGRID_OK;
@@ -83,7 +85,7 @@ static mgrid_status train(job *j, mgrid_error *e) {
 
 /* Fill the new state. If all ranks succeed, free the old one; else keep the old one. */
 static mgrid_status change_to(job *j, mgrid_state *now, mgrid_move *move, mgrid_error *e) {
-  /* tells a new rank the step of the others */
+  /* a new rank learns the step from the others */
   int64_t step = j->state ? j->step : INT64_MAX, n = elements(now, e);
   double *w = calloc((size_t)n + 1, sizeof *w);
   mgrid_state_least(now, &step, e);
@@ -100,7 +102,7 @@ static mgrid_status change_to(job *j, mgrid_state *now, mgrid_move *move, mgrid_
   return MGRID_OK;
 }
 
-/* Go on without the lost ranks, and without others that are lost meanwhile. */
+/* Go on without the lost ranks, and without ranks that are lost during the recovery. */
 static mgrid_status recover(job *j, mgrid_error *e) {
   mgrid_losses *losses =
       mgrid_losses_new(j->rt, mgrid_state_plan(j->state), j->nargs, j->args, NULL, e);
@@ -119,7 +121,7 @@ static mgrid_status recover(job *j, mgrid_error *e) {
 
 /* Make one job of old and new ranks. If that fails, all get the error, and the old job goes on. */
 static mgrid_status join(job *j, MPI_Comm inter, mgrid_error *e) {
-  MPI_Comm all = MPI_COMM_NULL; /* also after a loss, which the backend then reports */
+  MPI_Comm all = MPI_COMM_NULL; /* it stays NULL after a loss, which mgrid_mpi_backend reports */
   mgrid_state *now = NULL;
   mgrid_move *move = NULL;
   MPI_Intercomm_merge(inter, j->state == NULL, &all); /* the old ranks come first */
@@ -128,10 +130,10 @@ static mgrid_status join(job *j, MPI_Comm inter, mgrid_error *e) {
   if (larger) mgrid_state_enlarge(j->state, j->rt, j->nargs, j->args, larger, NULL, &now, &move, e);
   mgrid_status s = now ? change_to(j, now, move, e) : e->status;
   mgrid_backend_free(larger);
-  if (s == MGRID_TIMED_OUT) return s; /* each of these calls may wait */
+  if (s == MGRID_TIMED_OUT) return s; /* the calls below could wait for the missing rank */
   if (all != MPI_COMM_NULL) MPI_Comm_free(&all);
   MPI_Comm_set_errhandler(inter, MPI_ERRORS_RETURN);
-  /* MPI_Finalize would write to the lost rank */
+  /* release it also after a loss: otherwise MPI_Finalize writes to the lost rank */
   (s == MGRID_LOST_RANK ? MPI_Comm_free : MPI_Comm_disconnect)(&inter);
   return s;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** lua_host.c - an MPI program that has Lua of its own: a user's script makes groups on the
-** program's communicator, and hands plan and state back. They outlive the script.
+** lua_host.c - an MPI program with an interpreter of Lua: a user's script makes groups on the
+** program's communicator, and returns a plan and a state. The state outlives the interpreter.
 **
 **     mpicc -o lua_host examples/lua_host.c $(pkg-config --cflags --libs moongrid_lua moongrid_mpi lua5.4)
 **     mpirun -n 8 ./lua_host examples/lua_host.lua
@@ -13,8 +13,8 @@
 #include <lualib.h>
 #include <stdio.h>
 
-/* Run the script with the job, and the communicator for a script that opens one of its own:
-** mg.mpi(comm). It returns a plan and a state; return the state as a new owner. */
+/* Run the script with two arguments: the job, and the communicator, for a script that opens a job
+** of its own, mg.mpi(comm). Return a new reference to the script's state, or NULL. */
 static mgrid_state *run(const char *script, mgrid_backend *b, MPI_Comm comm) {
   mgrid_state *state = NULL;
   lua_State *L = luaL_newstate();
@@ -40,7 +40,7 @@ int main(int argc, char **argv) {
   int mine, sum = 0, rank, bad = 1;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  /* the program's own communicator: of even ranks, and of odd ones */
+  /* the program's own communicator: one of the even ranks, one of the odd ranks */
   MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &comm);
   MPI_Comm_rank(comm, &mine);
 

@@ -1,4 +1,4 @@
--- A user's script for lua_host.c: groups of the program's own ranks.
+-- A user's script for lua_host.c, which passes a job over its own communicator. The script returns a plan and a state.
 local mg = require "moongrid"
 local job = ...
 local world = mg.world(job.world)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
-** multi_gpu.c - moongrid in an existing trainer. Such a trainer usually has a struct of ranks and
-** one communicator over all of them, made by MPI_Comm_split for the ranks of a machine, a unique id
-** that rank 0 broadcasts, and ncclCommInitRank. set_up below replaces that in 12 lines. Groups then
-** come from a recipe: data parallel by default, with tensor parallelism by an argument, without a
-** change here.
+** multi_gpu.c - moongrid in an existing trainer. Such a trainer usually has a struct with its rank
+** and one communicator over all ranks. It makes them by MPI_Comm_split for the ranks of a machine,
+** a unique id that rank 0 broadcasts, and ncclCommInitRank. set_up below replaces that in 12 lines.
+** Groups then come from a recipe: data parallel by default; an argument adds tensor parallelism,
+** without a change here.
 **
 **     mpirun -n 8 multi_gpu mpi
 **     mpirun -n 8 multi_gpu nccl tp=2          (built with -DWITH_NCCL)
@@ -21,10 +21,10 @@
 typedef struct multi_gpu {
   int process_rank, num_processes;
 #ifdef WITH_NCCL
-  ncclComm_t nccl_comm; /* for gradients: the data-parallel group */
+  ncclComm_t nccl_comm; /* for gradients: of the data-parallel group */
   cudaStream_t nccl_stream;
 #endif
-  MPI_Comm mpi_comm; /* the same group without NCCL */
+  MPI_Comm mpi_comm; /* of the same group, if the backend is MPI */
   mgrid_backend *mpi, *backend;
   mgrid_state *state;
   const mgrid_group *dp;

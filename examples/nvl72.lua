@@ -1,5 +1,5 @@
--- Racks in which 72 GPUs share one NVLink domain: tensor and expert parallelism stay inside a rack, and traffic
--- between racks follows rails, from each position in a rack to the same position in the others.
+-- Racks in which 72 GPUs share one NVLink domain: tensor and expert parallelism stay inside a rack. A rail joins the
+-- GPUs at the same position of all racks.
 --
 --   moongrid plan examples/nvl72.lua --world 144
 --   moongrid draw examples/nvl72.lua --world 144 -o nvl72.svg

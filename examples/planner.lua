@@ -1,14 +1,14 @@
 -- SPDX-License-Identifier: MIT
 --
--- Plan a recipe as the command does, and save the plan together with the node of each rank:
+-- Plan a recipe as the command does, and print the plan's digest and, for each rank, its domains of the machine:
 --
 --     lua5.4 examples/planner.lua RECIPE WORLD MACHINE [NAME=VALUE ...]
 --
--- On stderr it prints what NCCL takes, which ranks are in no group; for each family its rule, the line of the recipe
--- that made it, the families that make its communicators if it does not, and whether its groups stay inside a domain of
--- the machine; and whether the step of the recipe is proved.
--- With MOONGRID_WAS=FILE, a saved plan, it also prints what changes from that plan.
--- RECIPE may be a saved plan, too. A refusal ends the program with the exit code of the command.
+-- On stderr it prints the memory that NCCL takes, the ranks in no group, and whether the step of the recipe is proved.
+-- For each family it prints the rule, the first line of the recipe that made it, other families whose communicators it
+-- uses, and the machine's farthest level if each group stays inside one of its domains.
+-- With MOONGRID_WAS=FILE, a saved plan, it also prints the changes from that plan. RECIPE may be a saved plan, too.
+-- After an error the exit code is that of the command.
 
 local mg = require "moongrid"
 

@@ -34,7 +34,7 @@ program pools
 #else
   state = mgrid_open_comm(world, trim(word), args, err)
 #endif
-  intra = mgrid_group_of(state, "intra_pool", err) ! this rank's group: an object, asked for its ranks and positions
+  intra = mgrid_group_of(state, "intra_pool", err) ! this rank's group, a handle for mgrid_group_size and others
   inter = mgrid_group_of(state, "inter_pool", err)
   if (err%status /= MGRID_OK) then
     write (*, '(a)') mgrid_message(err) ! every rank has the same error, and nothing was made

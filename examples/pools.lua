@@ -1,5 +1,5 @@
 -- The levels of a plane-wave code such as Quantum ESPRESSO: images, pools of k-points, groups of bands. The ranks of a
--- band group share the plane waves. Ranks of an inner level are consecutive.
+-- band group share the plane waves. The ranks of an image, of a pool and of a band group are consecutive.
 --
 --   moongrid draw examples/pools.lua --world 16 nimage=2 npool=2 nband=2
 

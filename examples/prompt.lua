@@ -4,7 +4,8 @@
 --
 --     lua5.4 examples/prompt.lua RECIPE WORLD [NAME=VALUE ...]
 --
--- It runs the lines of standard input, as `tp` or `#tp`. For a line that ends in ? it lists completions: `tp:lo?`.
+-- It runs each line of standard input, such as `#tp`, and prints the result. For a line that ends in ?, such as
+-- `tp:lo?`, it prints completions.
 
 local mg = require "moongrid"
 
@@ -22,6 +23,6 @@ for line in io.lines() do
     typed = typed .. line .. "\n"
     local done, answer = pcall(recipe.run, recipe, typed)
     if answer then print(answer) end
-    if not done or answer then typed = "" end -- nil: it is incomplete
+    if not done or answer then typed = "" end -- the answer is nil while the statement is incomplete
   end
 end

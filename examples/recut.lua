@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- Rewrite a checkpoint of safetensors files for a recipe, as `moongrid reshard` does; tensors must have equal names.
+-- Rewrite a checkpoint of safetensors files for a recipe, as `moongrid reshard` does. The tensors of the recipe must
+-- have the names of the checkpoint.
 --
 --     lua5.4 examples/recut.lua CHECKPOINT RECIPE WORLD FOLDER [NAME=VALUE ...]
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
 ** rl_sync.c - weights that are trained in one layout and used for generation in another. At every
-** step the trainer's ranks change them, a move that was planned once sends them, and the rollout
-** ranks check every element. To compare, do the same with plain MPI, as trainers do: gather each
-** tensor on one rank, broadcast it to the rollout ranks, slice it.
+** step the trainer's ranks change the weights, a move that was planned once sends them, and the
+** rollout ranks check every element. For comparison the same is done with plain MPI, as trainers do
+** it: gather each tensor on one rank, broadcast it to the rollout ranks, slice it.
 **
 **     mpirun -n 16 rl_sync examples/rl_sync.lua [NAME=VALUE ...] vs first=8 tp=2 pp=1 [NAME=VALUE ...]
 **     cc rl_sync.c -o rl_sync $(pkg-config --cflags --libs moongrid_mpi)
@@ -30,10 +30,10 @@ static void *room(size_t n, size_t size) {
 
 /* ------------------------------------------------------------ which elements */
 
-/* A rank's part of a tensor: runs on each axis, and every combination of these, in C order. */
+/* A rank's part of a tensor: all combinations of the runs on its axes, in C order. */
 typedef struct elements {
   size_t naxes;
-  int64_t length[MGRID_AXES_MAX], n[MGRID_AXES_MAX]; /* of the axis; its runs */
+  int64_t length[MGRID_AXES_MAX], n[MGRID_AXES_MAX]; /* of each axis; the number of its runs */
   mgrid_run *run[MGRID_AXES_MAX];
   int64_t count, copy;
 } elements;
@@ -58,7 +58,7 @@ static void elements_free(elements *x) {
   for (size_t i = 0; i < x->naxes; i++) free(x->run[i]);
 }
 
-/* Handle n contiguous elements of the part; `index` is that of the first in the whole tensor. */
+/* Handle n contiguous elements of the part; `index`: of the first of them in the whole tensor. */
 typedef void stretch_fn(void *ud, int64_t index, int64_t n);
 
 /* Call fn for all stretches, in the order of the part. */
@@ -74,18 +74,17 @@ static void walk(const elements *x, size_t axis, int64_t index, stretch_fn *fn, 
 
 /* ----------------------------------------------------------------- training */
 
-/* This rank's part of every tensor in one layout, and the same numbers in full precision, before
-** rounding: the weights of the trainer, or those that a rollout rank computes itself, to
-** compare. */
+/* This rank's part of every tensor in one layout as bf16, and in f32 before rounding. On a rollout
+** rank the f32 numbers are the expected weights, which it computes itself. */
 typedef struct weights {
   const mgrid_plan *plan;
-  const mgrid_move *move; /* numbers the tensors */
+  const mgrid_move *move; /* tensor k is tensor k of this move */
   size_t n;
   elements *has;      /* [n] */
   mgrid_buffer *part; /* [n], bf16 */
   float **master;     /* [n] */
   int64_t bytes, count;
-  double loss; /* before the last step */
+  double loss; /* of the weights before the last step */
 } weights;
 
 /* Return a number in [-1, 1) for an element, different for each `which`. */
@@ -164,7 +163,7 @@ static void round_all(weights *w) {
       ((uint16_t *)w->part[k].data)[i] = to_bf16(w->master[k][i]);
 }
 
-/* Count wrong elements, and clear all, so that the next step must send them again. */
+/* Count wrong elements, and overwrite all elements, so that they must be sent again. */
 static int64_t count_wrong(weights *w) {
   int64_t wrong = 0;
   for (size_t k = 0; k < w->n; k++) {
@@ -182,11 +181,11 @@ static int64_t bytes_of(const weights *w, size_t k) {
 /* ---------------------------------------------------- gather, then broadcast */
 
 typedef struct plain {
-  /* the ranks that hold weights; the first of them, and the rollout ranks */
+  /* the ranks that train; the first of these and the ranks that generate */
   MPI_Comm trainers, readers;
   int *rank_of; /* [trainers], in the world */
   int ntrainers;
-  uint16_t *whole, *gathered; /* the largest tensor, on the readers; on the first of the trainers */
+  uint16_t *whole, *gathered; /* room for the largest tensor: on readers; on the first trainer */
   int64_t received;           /* bytes that this rank receives in a step */
 } plain;
 

@@ -1,6 +1,6 @@
--- Reinforcement learning: weights are trained in one layout and used for generation in another, on windows of one
--- world. Both sides are this recipe with different values; at every step the weights are sent from the first to the
--- second with the fewest bytes.
+-- Reinforcement learning: weights are trained in one layout and used for generation in another, each on a window of one
+-- world. Both layouts are this recipe with different values of its parameters. At every step the weights are sent from
+-- the first layout to the second, as few bytes as possible.
 --
 --   moongrid move examples/rl_sync.lua --world 16 vs first=8 tp=2 pp=1
 --   mpirun -n 16 rl_sync examples/rl_sync.lua vs first=8 tp=2 pp=1          (examples/rl_sync.c: 20 steps of it)
@@ -19,7 +19,7 @@ return recipe {
     head = param.size(48, "elements of a head"),
     ffn = param.size(1024, "elements between the two halves of a layer's MLP"),
     vocab = param.size(5000, "size of the vocabulary, in tokens"),
-    tied = param.flag(false, "the last stage has the embedding too, and no head of its own"),
+    tied = param.flag(false, "the last stage also has the embedding, in place of the tensor `output`"),
   },
   idle = "allow", -- ranks of the other window
   build = function(world, p)
@@ -35,10 +35,10 @@ return recipe {
     local q, kv = p.heads * p.head, p.kv_heads * p.head
 
     t.embedding = weight({ vocab, hidden }, { vocab = "tp" }, p.tied and g "pp":pick(0, -1) or first)
-    -- Heads stay whole. Queries, keys and values are cut separately, so all ranks must have equally many heads of keys
+    -- Heads are not cut. Queries, keys and values are cut separately, so all ranks must have equally many heads of keys
     -- and values, and equally many heads of the queries that use them.
     if p.heads % p.kv_heads > 0 or p.kv_heads % p.tp > 0 then
-      error(("tp %d divides the heads of keys and values, and they those of queries, not %d and %d"):format(p.tp,
+      error(("tp %d must divide kv_heads %d, and kv_heads must divide heads %d"):format(p.tp,
         p.kv_heads, p.heads))
     end
     t.qkv = weight({ layer, { "qkv", q + 2 * kv }, hidden },

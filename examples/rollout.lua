@@ -21,9 +21,9 @@ return recipe {
     t.tp = union(actor "tp", rollout "tp")
     t.dp = actor "dp"
     t.pp = actor "pp"
-    -- A whole copy of the actor's weights, one for each replica, and the engine that gets it.
+    -- The ranks of one replica of the actor, which together have all weights, and of the engine that gets them.
     t.sync = zip(actor("tp", "pp"), rollout "tp")
-    -- The first rank of each side, for prompts and rewards.
+    -- In each group of sync the first rank of the replica and the first of the engine, for prompts and rewards.
     t.control = t.sync:pick(0, p.tp * p.pp)
     return t
   end,

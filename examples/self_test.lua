@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
 -- A self-test: run every collective on every group of this rank, with values that show which ranks took
--- part. The same code runs on MPI and on NCCL:
+-- part. The same code runs over MPI and over NCCL:
 --
 --     mpirun -n 4 lua5.4 examples/self_test.lua mpi
 --     mpirun -n 4 lua5.4 examples/self_test.lua nccl
@@ -15,10 +15,10 @@ if not job then -- print what works on this machine
   error(why, 0)
 end
 local plan = mg.load("picotron"):plan(job.world, { tp = job.world % 2 == 0 and 2 or 1 })
-assert(job:agree("self_test of picotron", plan)) -- as materialize does; a rank without a plan would pass its error
+assert(job:agree("self_test of picotron", plan)) -- materialize does so, too; a rank without a plan passes its error
 local state = assert(job:materialize(plan, "self_test"))
 
--- over the whole job, without a group: a broadcast of a value, then a barrier
+-- two calls over the whole job, without a group: a broadcast of a value, then a barrier
 local settings = job:broadcast(job.rank == 0 and { steps = 3, rates = { 0.5, 0.25 } } or nil)
 assert(settings.steps == 3 and settings.rates[2] == 0.25, "broadcast of a value")
 assert(job:barrier())
@@ -60,7 +60,7 @@ end
 for _, family in ipairs(plan.families) do assert(state:create(family)) end -- lazy families
 
 local last = job.world - 1
-for _, group in pairs(state) do -- a buffer of any group, in the memory of its backend; all ranks have these groups
+for _, group in pairs(state) do -- a buffer lies in the memory of its group's backend; all ranks have these groups
   local own = group:buffer(3, "float"):set(job.rank)
   assert(job:broadcast(own, last) == own and own:get()[3] == last, "broadcast of a buffer")
 end

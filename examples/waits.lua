@@ -1,15 +1,15 @@
 -- SPDX-License-Identifier: MIT
 --
--- Print which ranks wait for which others in the step of a recipe, and in which calls: for each type of ranks the
--- longest waits, and how often they occur.
+-- Print which ranks wait for which other ranks in the step of a recipe, and in which calls. Ranks of one type do the
+-- same, so for each type of ranks it prints the three longest waits, and how often they occur.
 --
 --     lua5.4 examples/waits.lua RECIPE WORLD MACHINE [NAME=VALUE ...]
 
 local mg = require "moongrid"
 
-local MOST = 3 -- most waits of a type to print
+local MOST = 3 -- the number of waits to print for each type
 
--- Add up the waits of each type, by call and by the type for which it waits.
+-- Add up the waits of each type: one sum for each call and each type of ranks that this call waits for.
 local function add_up(step, timeline, types)
   local found = {}
   for i = 1, #timeline do
@@ -48,7 +48,7 @@ local types = timeline.types
 local found = add_up(step, timeline, types)
 for i, type in ipairs(types) do
   if found[i] then
-    print(("rank %d and %d like it"):format(type.rank, type.ranks - 1))
+    print(("rank %d and %d others of its type"):format(type.rank, type.ranks - 1))
     for nth, wait in ipairs(longest(found[i])) do
       if nth > MOST then break end
       print(("  %8.3f ms, %d times, in %s"):format(wait.time / 1e9, wait.times, wait.key))

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- Find, for each level of a machine, the domain whose loss costs a job most:
+-- Find, for each level of a machine, the domain whose loss costs a job most: the most bytes without a copy or, if these
+-- are equal, the most bytes to move. Print also the first tensor of which one domain has all copies of some part.
 --
 --     lua5.4 examples/worst_loss.lua RECIPE WORLD MACHINE [NAME=VALUE ...]
 

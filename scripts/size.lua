@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
 -- size.lua [--record | --grown]: for scripts/size: count the tokens of the files that standard input names, and print
--- them by folder, record them, or say which folders have grown.
+-- the counts by folder, record them, or list the folders that have grown.
 
 -- Return the end of a comment or string that begins at a position of a text, or nil.
 local function block(text, at) return text:match("^/%*.-%*/()", at) end

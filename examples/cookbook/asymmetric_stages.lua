@@ -9,7 +9,7 @@ return recipe {
       entry[i] = stage "tp":pick(0)
     end
     t.tp = union(table.unpack(tp))
-    t.pipe = zip(table.unpack(entry)) -- rank 0 of each stage sends to the next, where tp broadcasts
+    t.pipe = zip(table.unpack(entry)) -- the first rank of a tp group sends to the next stage, where tp broadcasts
     t.stages = t.pipe:pairs()
     covers(t.tp)
     return t

@@ -5,7 +5,7 @@ return recipe {
     local g = grid(world, "gpu-node", { gpu = p.node, node = fill })
     local t = topology(world)
     t.nodes = g
-    t.node = g "gpu":with { backend = "mpi" }    -- bytes for a disk are on the CPU
+    t.node = g "gpu":with { backend = "mpi" }    -- data for a disk is in the memory of the CPU
     t.writers = g "node":where { gpu = 0 }:with { backend = "mpi" }
     return t
   end,

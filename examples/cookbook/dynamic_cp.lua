@@ -1,4 +1,4 @@
--- Context parallelism whose size follows the lengths of the sequences: a family for every size that a step may use.
+-- Context parallelism whose size follows the lengths of the sequences: a family for each of the sizes 2, 4, ... to cp.
 return recipe {
   params = { tp = 2, cp = param.size(4, "ranks of the longest sequence") },
   build = function(world, p)

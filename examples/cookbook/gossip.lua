@@ -1,4 +1,4 @@
--- Gossip instead of all-reduce: in round i a rank averages with the one 2^i positions away.
+-- Gossip instead of all-reduce: in round i a rank averages with the two ranks that are 2^i positions away.
 return recipe {
   params = { tp = 1 },
   build = function(world, p)

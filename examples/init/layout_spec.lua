@@ -1,4 +1,4 @@
--- Tests of layout.lua at several sizes. Run them in its folder: busted --lua=lua5.4 layout_spec.lua
+-- Tests of layout.lua at several sizes. Run them in the folder of layout.lua: busted --lua=lua5.4 layout_spec.lua
 
 local mg = require "moongrid"
 

@@ -2,7 +2,7 @@
 #include <moongrid_mpi.h>
 #include <stdio.h>
 
-/* Return whether there is no error; else rank 0 prints the first one. */
+/* Return whether *e has no error. If it has one, rank 0 prints it. */
 static bool is_well(const mgrid_error *e, int rank) {
   if (e->status && rank == 0) fprintf(stderr, "trainer: %s\n", e->message);
   return !e->status;

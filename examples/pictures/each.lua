@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: MIT
 --
--- Draw each family of a plan into its own file, for documents that show them one by one:
+-- Draw each family of a plan into a file of its own, FOLDER/FAMILY.svg, for documents that show families one by one:
 --
 --     lua5.4 examples/pictures/each.lua RECIPE WORLD FOLDER [NAME=VALUE ...]
 --
--- Families with the same groups as an earlier one are left out.
+-- A family with the same groups as an earlier family is left out.
 
 local mg = require "moongrid"
 

@@ -5,12 +5,12 @@
 ** together. The actor has experts, whose tokens go by an all-to-all; the critic has Ulysses
 ** sequence parallelism, another all-to-all; both shard their optimizer as ZeRO does; the reference
 ** has tensor parallelism and a pipeline. All numbers are whole, and every result is compared with
-** what it must be.
+** the expected number.
 **
-** There each model has a ParallelState, and the wrappers switch which one is current
-** (deepspeed/utils/parallel_state_wrappers.py); equal groups of two models are two communicators.
-** Here each model is a state that every call names, and equal groups are one communicator, which
-** lives as long as one of its users.
+** In DeepSpeed each model has a ParallelState, and wrappers switch which of them is current
+** (deepspeed/utils/parallel_state_wrappers.py); equal groups of two models have two communicators.
+** Here each model has a state, which is an argument of every call, and equal groups share one
+** communicator, which lives as long as one of the states that use it.
 **
 **     mpirun -n 8 deepspeed
 */
@@ -126,8 +126,8 @@ static void to_sequence(const model *critic, double whole[LENGTH][HEADS / SP],
       for (int h = 0; h < HEADS / SP; h++) local[s][from * (HEADS / SP) + h] = packed[from][s][h];
 }
 
-/* DistributedAttention.forward (deepspeed/sequence/layer.py). Our attention is the sum of what came
-** before. */
+/* DistributedAttention.forward (deepspeed/sequence/layer.py). The attention here is the sum over
+** all positions up to its own. */
 static void run_attention(const model *critic) {
   double local[LOCAL][HEADS], whole[LENGTH][HEADS / SP];
   int replica = port_rank / SP, first = LOCAL * port_ask(critic->state, "sequence_parallel_rank");
@@ -167,8 +167,8 @@ static void run_zero(const model *m, const mgrid_group *dp, const char *getter) 
 
 /* ---------------------------------------------------------------------- the reference */
 
-/* Forward only: a layer cut over tp, then the next stage. Sends want positions in the pipeline
-** group, which are the stages; the system's getters of neighbours are ranks of the world. */
+/* Forward only: a layer cut over tp, then the next stage. MPI wants positions in the pipeline
+** group, which are the stages; the system's getters of neighbours return ranks of the world. */
 static void run_reference(const model *reference) {
   MPI_Comm tp = mgrid_mpi_comm(reference->tp), pp = mgrid_mpi_comm(reference->pp);
   int stage = port_ask(reference->state, "pipeline_model_parallel_rank");

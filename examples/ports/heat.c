@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** heat.c - heat on a cylinder by Jacobi's method: blocks of a plane on a Cartesian communicator,
-** halos exchanged with the neighbours in x (periodic) and y (cold ends), compared with a run of one
-** process in the same program: equal to the last bit, since every cell is computed by the same
-** function from the same numbers.
+** heat.c - heat on a cylinder by Jacobi's method: each rank of a Cartesian communicator has a block
+** of the plane, and exchanges halos with its neighbours in x (periodic) and y (cold ends). The
+** result must be equal to the last bit to a serial run in the same program, since every cell is
+** computed by the same function from the same numbers.
 **
 ** Such a solver calls MPI_Dims_create, MPI_Cart_create, MPI_Cart_coords, MPI_Cart_shift and
 ** MPI_Cart_sub (MPI 4.0, chapter 8). heat.lua replaces MPI_Dims_create, MPI_Cart_create and
@@ -53,7 +53,7 @@ static void jacobi(block *b) {
   b->at = b->next, b->next = was;
 }
 
-/* The halos of the whole plane on one process: x goes around, beyond y it is 0. */
+/* Fill the halos of the serial run: x is periodic; beyond the ends of y the cells stay 0. */
 static void wrap(block *b) {
   for (int y = 0; y < b->ny; y++) {
     *cell(b->at, b, -1, y) = *cell(b->at, b, b->nx - 1, y);
@@ -126,7 +126,7 @@ static void exchange(const solver *s, block *b) {
   MPI_Type_free(&column);
 }
 
-/* The hottest cell, around each ring and then along each line: what MPI_Cart_sub is for. */
+/* Return the hottest cell, found over the communicators that replace those of MPI_Cart_sub. */
 static double hottest(const solver *s, block *b) {
   double most = -HUGE_VAL;
   for (int y = 0; y < b->ny; y++)

@@ -7,7 +7,7 @@ return recipe {
   params = { x = param.size(nil, "ranks around the cylinder; left out: balanced") },
   build = function(world, p)
     local around = p.x or 1
-    for n = 1, p.x and 0 or #world do
+    for n = 1, p.x and 0 or #world do -- MPI_Dims_create
       if n * n <= #world and #world % n == 0 then around = n end
     end
     local g = grid(world, "x-y", { x = around, y = fill })

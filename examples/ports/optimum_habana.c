@@ -2,9 +2,9 @@
 **
 ** optimum_habana.c - gradients and evaluation of optimum-habana (huggingface/optimum-habana,
 ** optimum/habana/parallel_state.py at commit f3e24ce9) on the recipe `optimum_habana`: with
-** sequence parallelism the file's data-parallel group is sequence x data, so that the mean of ones
-** is 1; a sum divided by the number of replicas alone would be sp. In evaluation every rank reads
-** whole sequences, and the getters say so, but the groups stay.
+** sequence parallelism the file's data-parallel group is sequence x data. So a mean of ones is 1:
+** the sum is divided by the size of this group, not by the number of replicas. In evaluation every
+** rank reads whole sequences, and the getters say so, but the groups stay.
 **
 **     mpirun -n 8 optimum_habana sp=2
 */

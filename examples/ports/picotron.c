@@ -5,10 +5,10 @@
 ** over cp x dp. The model is small and all its numbers are whole, so that every result must equal
 ** that of the serial run below to the last bit.
 **
-** Ranks in calls: the getters of the system (pp_next_rank, cp_send_rank) are ranks of the world,
-** which torch wants even where it is given a group; MPI wants ranks of the communicator that is
-** given. So here the pipeline, which picotron runs over the world, uses the getters as they are,
-** and the ring, which it runs over cp_group, uses positions in that group.
+** Ranks in calls: the getters of the system (pp_next_rank, cp_send_rank) return ranks of the world,
+** which torch's calls want even over a group; MPI's calls want ranks of their communicator. So here
+** the pipeline, which picotron runs over the world, uses the getters as they are, and the ring,
+** which it runs over cp_group, uses positions in that group.
 **
 **     mpirun -n 8 picotron tp=2 cp=2 pp=2
 */
@@ -51,7 +51,7 @@ static bool set_up(manager *m, mgrid_backend *mpi, int n, const char *const *arg
 
 typedef double tensor[WIDTH]; /* the part of a sequence on one rank of cp */
 
-/* The weight that one rank has of a stage, and the tokens of one part of a sequence. */
+/* The weight of a stage on one rank of tp, and a token of one part of a sequence. */
 static double weight(const manager *m, int stage, int tp_rank) {
   return stage * m->tp_size + tp_rank + 1;
 }
@@ -61,9 +61,9 @@ static double token(int dp_rank, int microbatch, int cp_rank, int i) {
 
 /* ------------------------------------------------------------- tensor parallelism */
 
-/* Row-parallel linear layer: each rank has a part of the weights, and the products are summed. In
-** the original ReduceFromModelParallelRegion.forward, and for gradients
-** CopyToModelParallelRegion.backward (picotron/tensor_parallel/tp_communications.py), both
+/* Row-parallel linear layer: each rank has a part of the weights, and the products are summed. The
+** original sums in ReduceFromModelParallelRegion.forward, and gradients in
+** CopyToModelParallelRegion.backward (picotron/tensor_parallel/tp_communications.py), both by
 ** dist.all_reduce over tp_group. */
 static void linear(const manager *m, const tensor x, tensor y) {
   for (int i = 0; i < WIDTH; i++) y[i] = weight(m, m->pp_rank, m->tp_rank) * x[i];
@@ -73,16 +73,16 @@ static void linear(const manager *m, const tensor x, tensor y) {
 /* ------------------------------------------------------------------- ring of cp */
 
 /* ContextCommunicate.send_recv, commit and wait (picotron/context_parallel/cp_communications.py):
-** to the next, from the one before. P2POp with cp_group still wants ranks of the world; MPI wants
-** positions. */
+** send to the next rank, receive from the one before. P2POp with cp_group wants ranks of the world,
+** MPI wants positions. */
 static void rotate(const manager *m, tensor t) {
   MPI_Sendrecv_replace(t, WIDTH, MPI_DOUBLE, m->cp_next, 0, m->cp_prev, 0, m->cp,
                        MPI_STATUS_IGNORE);
 }
 
 /* RingAttentionFunc.forward (picotron/context_parallel/context_parallel.py): in step s a rank has
-** the keys and values of the part s before its own, and with a causal mask uses them if there are
-** so many before it. Our attention is their sum. */
+** the keys and values of the part s places before its own in the ring. With a causal mask it uses
+** them only if its position is at least s. The attention here is the sum of these parts. */
 static void attend(const manager *m, const tensor x, tensor out) {
   tensor other;
   for (int i = 0; i < WIDTH; i++) other[i] = x[i], out[i] = 0;
@@ -93,8 +93,8 @@ static void attend(const manager *m, const tensor x, tensor out) {
   }
 }
 
-/* RingAttentionFunc.backward: the gradients of keys and values (d_kv_comm) travel on until they are
-** at home again. */
+/* RingAttentionFunc.backward: the gradients of keys and values (d_kv_comm) travel around the ring
+** until they are back on the rank of their part. */
 static void attend_backward(const manager *m, const tensor grad_out, tensor grad_x) {
   for (int i = 0; i < WIDTH; i++) grad_x[i] = 0;
   for (int step = 0; step < m->cp_size; step++) {
@@ -106,8 +106,8 @@ static void attend_backward(const manager *m, const tensor grad_out, tensor grad
 
 /* ---------------------------------------------------------------- pipeline: 1F1B */
 
-/* pipeline_communicate (picotron/pipeline_parallel/pp_communications.py): isend and irecv to ranks
-** of the world, which at the ends of the pipeline do nothing. MPI_PROC_NULL is that neighbour. */
+/* pipeline_communicate (picotron/pipeline_parallel/pp_communications.py): isend to and irecv from
+** ranks of the world. At the ends of the pipeline it does nothing; MPI_PROC_NULL does the same. */
 static int peer(int rank) { return rank < 0 ? MPI_PROC_NULL : rank; }
 
 static void send_to(int rank, const tensor t) {
@@ -116,7 +116,7 @@ static void send_to(int rank, const tensor t) {
 static void recv_from(int rank, tensor t) {
   MPI_Recv(t, WIDTH, MPI_DOUBLE, peer(rank), 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
-/* bidirectional_pipeline_communicate: both at once, or two stages would wait for each other. */
+/* bidirectional_pipeline_communicate: send and receive at once, or two stages would deadlock. */
 static void exchange(int rank, const tensor out, tensor in) {
   MPI_Sendrecv(out, WIDTH, MPI_DOUBLE, peer(rank), 0, in, WIDTH, MPI_DOUBLE, peer(rank), 0,
                MPI_COMM_WORLD, MPI_STATUS_IGNORE);
@@ -183,8 +183,8 @@ static void train_step(const manager *m, step *s) {
 
 /* ------------------------------------------------------------------------- serial */
 
-/* The same by one process, without a message: the loss of each part of a sequence, and the mean of
-** the gradients of a stage, which all its weights share. */
+/* The same step by one process, without messages: the loss of this rank's parts of sequences, and
+** the mean gradient of this rank's stage, which is the same for all weights of the stage. */
 static void serial(const manager *m, double *loss_here, double *grad) {
   /* [stage][part]; one element of the tensors at a time */
   static double x[STAGES_MAX + 1][STAGES_MAX], g[STAGES_MAX];

@@ -15,7 +15,7 @@ static mgrid_error port_error = MGRID_ERROR_INIT;
 static int port_rank, port_size;
 static long port_checks, port_failures;
 
-/* A check that must hold on this rank. Ranks go on after a failure, since others wait for them. */
+/* Check a condition on this rank. After a failure the rank goes on, since others wait for it. */
 #define EXPECT(condition) port_expect((condition), #condition, __LINE__)
 static inline void port_expect(bool holds, const char *what, int line) {
   port_checks++;
@@ -23,7 +23,7 @@ static inline void port_expect(bool holds, const char *what, int line) {
   if (port_failures++ < 5) fprintf(stderr, "rank %d: line %d: %s\n", port_rank, line, what);
 }
 
-/* End at once, after a set-up that failed: a set-up fails on all ranks or on none. */
+/* End the program after a set-up that failed. A set-up fails on all ranks or on none. */
 static inline void port_give_up(const char *name) {
   if (port_rank == 0) fprintf(stderr, "%s: %s\n", name, port_error.message);
   MPI_Finalize();
@@ -37,7 +37,7 @@ static inline mgrid_backend *port_begin(int *argc, char ***argv) {
   return mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &port_error);
 }
 
-/* A state of a recipe; NULL on failure, then on all ranks. */
+/* Return a state of a recipe, or on failure NULL, on all ranks. */
 static inline mgrid_state *port_state(mgrid_backend *mpi, const char *recipe, int n,
                                       const char *const *args, const char *name) {
   mgrid_open_options o = MGRID_OPEN_OPTIONS_INIT;
@@ -45,7 +45,7 @@ static inline mgrid_state *port_state(mgrid_backend *mpi, const char *recipe, in
   return mgrid_open(mpi, recipe, (size_t)n, args, &o, &port_error);
 }
 
-/* A getter of the system that the recipe models: an integer, or 1 and 0; -1 for none. */
+/* Ask a query of the modelled system. Return an integer; 1 or 0 for a boolean; -1 for no answer. */
 static inline int port_ask(mgrid_state *s, const char *getter) {
   mgrid_arg answer = MGRID_ARG_INIT;
   mgrid_runtime_ask(mgrid_state_runtime(s), s, getter, 0, NULL, MGRID_IS_NONE, &answer,
@@ -54,12 +54,12 @@ static inline int port_ask(mgrid_state *s, const char *getter) {
   return answer.kind == MGRID_IS_BOOLEAN ? answer.as.boolean : (int)answer.as.integer;
 }
 
-/* A getter of a group. */
+/* Return the group of a getter of the modelled system. */
 static inline const mgrid_group *port_group(mgrid_state *s, const char *getter) {
   return mgrid_runtime_group(mgrid_state_runtime(s), s, getter, 0, NULL, &port_error);
 }
 
-/* The exit status, the same on all ranks: 0 only if every check of every rank held. */
+/* End, and return the exit status, the same on all ranks: 0 if all checks of all ranks held. */
 static inline int port_end(const char *name, mgrid_backend *mpi) {
   if (port_error.status) port_expect(false, port_error.message, 0);
   EXPECT(mgrid_backend_ncomms(mpi) == 0); /* nothing is left */

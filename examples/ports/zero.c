@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
 ** zero.c - what llm.c's llmc/zero.cuh sets up (karpathy/llm.c): rank, size, communicator, and the
-** shards of ZeRO stage 1; then a training step with it, compared with one without shards. The
-** original knows one communicator of all ranks; here `shards` of zero.lua says how many ranks share
-** one copy of the optimizer's state.
+** shards of ZeRO stage 1; then training steps with and without shards, compared with a serial run.
+** The original has one communicator of all ranks; here `shards` of zero.lua says how many ranks
+** share one copy of the optimizer's state.
 **
 **     mpirun -n 8 zero examples/ports/zero.lua shards=4
 */
@@ -34,8 +34,8 @@ static bool config_init(multi_gpu_config *c, mgrid_backend *backend, const char 
   return c->state != NULL;
 }
 
-/* Turn ZeRO off if the parameters cannot be cut equally, as set_zero_configs does; it cuts over all
-** ranks, this function over the group. */
+/* Turn ZeRO off if the parameters cannot be cut equally, as set_zero_configs does. The original
+** cuts them over all ranks, this function over the group `shard`. */
 static void set_zero(multi_gpu_config *c, int stage, size_t parameters) {
   size_t shards = (size_t)mgrid_group_size(c->shard);
   c->zero_stage = stage == 1 && parameters % shards == 0;
@@ -46,7 +46,7 @@ typedef struct shard_info {
   size_t offset, size;
 } shard_info;
 
-/* multi_gpu_get_shard_offset takes the rank in the job; here the position in the group. */
+/* multi_gpu_get_shard_offset takes the rank in the job; this takes the position in `shard`. */
 static shard_info shard_of(const multi_gpu_config *c, size_t elements) {
   size_t size = c->zero_stage ? elements / (size_t)mgrid_group_size(c->shard) : elements;
   return (shard_info){ c->zero_stage ? size * (size_t)mgrid_group_position(c->shard) : 0, size };

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
 --
 -- Sharded optimizer state, as in ZeRO: `shards` ranks together hold one copy of the state; all copies are equal. With
--- as many shards as ranks this is llm.c's ZeRO stage 1; with fewer it is FSDP's hybrid sharding: shards stay within a
--- machine, copies are across machines.
+-- as many shards as ranks this is llm.c's ZeRO stage 1. With as many shards as a node has ranks it is FSDP's hybrid
+-- sharding: shards inside a node, copies on other nodes.
 
 return recipe {
   doc = "Optimizer state in shards, and copies of them",

@@ -1,5 +1,5 @@
 -- BLOOM 176B: BigScience 2022, arXiv 2211.05100, table 3 and section 3.4. The embedding and the loss count as layers,
--- so that 12 stages have 72 between them. Positions are ALiBi's, which have no parameters.
+-- so that each of the 12 stages has 6 of 72 layers. Positions are ALiBi's, which have no parameters.
 
 return recipe {
   base = "megatron",

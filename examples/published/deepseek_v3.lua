@@ -1,5 +1,5 @@
 -- DeepSeek-V3: DeepSeek-AI 2024, arXiv 2412.19437, section 4.2: 61 layers on 16 stages, experts over 64 ranks. The
--- paper does not give the layers of each stage; these are from NVIDIA's recipe (NeMo 2.3, recipes/deepseek_v3.py).
+-- paper does not give the layers of each stage; they are those of NVIDIA's recipe (NeMo 2.3, recipes/deepseek_v3.py).
 -- Multi-token prediction, which the paper counts separately, is left out: mtp_num_layers=1 adds it.
 
 return recipe {

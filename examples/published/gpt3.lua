@@ -1,5 +1,5 @@
--- GPT-3 175B: Brown et al. 2020, arXiv 2005.14165, table 2.1; the layout is of Narayanan et al. 2021, arXiv 2104.04473,
--- table 2, and so is the padded vocabulary.
+-- GPT-3 175B: Brown et al. 2020, arXiv 2005.14165, table 2.1. The layout and the padded vocabulary are those of
+-- Narayanan et al. 2021, arXiv 2104.04473, table 2.
 
 return recipe {
   base = "megatron",

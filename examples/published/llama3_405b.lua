@@ -1,5 +1,5 @@
 -- Llama 3 405B: Grattafiori et al. 2024, arXiv 2407.21783, tables 3 and 4, section 3.3: the first and the last of 16
--- stages have one layer less.
+-- stages have 7 layers, the others 8.
 
 return recipe {
   base = "megatron",

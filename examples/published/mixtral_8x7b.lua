@@ -1,4 +1,4 @@
--- Mixtral 8x7B: Jiang et al. 2024, arXiv 2401.04088, table 1. The paper has no layout; this one is for 2 nodes of 8.
+-- Mixtral 8x7B: Jiang et al. 2024, arXiv 2401.04088, table 1. The paper has no layout; this is for 2 nodes of 8 GPUs.
 
 return recipe {
   base = "megatron",

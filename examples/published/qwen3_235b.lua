@@ -1,5 +1,5 @@
--- Qwen3-235B-A22B: Qwen team 2025, arXiv 2505.09388, table 2, and its published config.json. The paper has no layout;
--- that of 8 stages, with one layer less on the first and on the last, is NVIDIA's (Megatron-Bridge, recipes/qwen).
+-- Qwen3-235B-A22B: Qwen team 2025, arXiv 2505.09388, table 2, and the model's config.json. The paper has no layout; the
+-- layout here, 8 stages of 12 layers, but 11 on the first and the last, is NVIDIA's (Megatron-Bridge, recipes/qwen).
 
 return recipe {
   base = "megatron",

@@ -1,5 +1,5 @@
--- An all-to-all meets a reduce-scatter: the ranks of the last pipeline stage make another call for the experts.
--- Reported as Megatron-LM#5749. With `fixed=true` all make the same calls.
+-- An all-to-all meets a reduce-scatter: the ranks of the last pipeline stage make another call for the experts than the
+-- other ranks. Reported as Megatron-LM#5749. With `fixed=true` all ranks make the same call.
 return recipe {
   params = { pp = 2, fixed = false },
   build = function(world, p)

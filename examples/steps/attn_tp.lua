@@ -1,6 +1,6 @@
--- An all-reduce over tp that only some of its members make: attention runs in groups attn_tp inside tp. Ranks whose
--- attention has no tokens in this step skip the layer, and so the all-reduce over tp in it.
--- Reported as sglang#34442 and sglang#36802. With `fixed=true` the skipped part does not contain the all-reduce.
+-- An all-reduce over tp that only some members of the group make: attention runs in groups attn_tp inside tp. Ranks
+-- whose attention has no tokens in this step skip the layer, and with it the all-reduce over tp.
+-- Reported as sglang#34442 and sglang#36802. With `fixed=true` they skip only the attention.
 return recipe {
   params = { tp = 8, attn_tp = 4, layers = 4, fixed = false },
   build = function(world, p)

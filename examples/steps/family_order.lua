@@ -1,6 +1,6 @@
 -- Two ranks use two families in the opposite order: they hold a table that is sharded by rows, so they reduce over dp
--- before they exchange over node, the others after. Each of the two waits for ranks that wait for the other one.
--- Reported as torchrec#4149: 62 ranks waited for 2. With `fixed=true` all use one order.
+-- before they exchange over node. Other ranks exchange first. Each of the two waits for ranks that wait for the other.
+-- Reported as torchrec#4149: 62 ranks waited for 2. With `fixed=true` all ranks have one order.
 return recipe {
   params = { local_size = 2, fixed = false },
   build = function(world, p)

@@ -1,6 +1,6 @@
--- A side stream beside sends and receives: the first stage launches the broadcast of sampled tokens on a side stream
--- before its send, the others after their receive. The streams allow both to proceed. But if the broadcast takes the
--- SMs that the send needs, each waits for the other. Reported as vllm#56956. With `fixed=true` the send comes first.
+-- A side stream beside sends and receives: the first stage starts the broadcast of sampled tokens on a side stream
+-- before its send, the other stages after their receive. On two streams both can proceed. But if the broadcast takes
+-- the SMs that the send needs, each waits for the other. Reported as vllm#56956. With `fixed=true` the send is first.
 return recipe {
   params = { pp = 2, fixed = false },
   build = function(world, p)

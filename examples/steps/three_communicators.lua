@@ -1,5 +1,5 @@
--- Three communicators at once, which each rank launches in its own order: rccl#2191, pytorch#175145. One order of all
--- ranks (`ordered=true`) is not enough: kernels of several streams start in any order. `fixed=true`: each call waits.
+-- Calls over three communicators at once, in several orders: rccl#2191, pytorch#175145. One order on all ranks (with
+-- `ordered=true`) is not enough: streams start kernels in any order. With `fixed=true` a call waits for the one before.
 return recipe {
   params = { fixed = false, ordered = false },
   build = function(world)

@@ -2,23 +2,24 @@
 **
 ** attention.c - causal attention, heads cut over tp and positions over cp.
 **
-** A rank of cp has the queries of its own positions and gathers the keys and values of all;
-** backward, their gradients are summed and each rank keeps those of its positions. Scores and
-** weights are taken over the whole row of keys, so that the result is that of one rank.
+** A rank of cp has the queries of its own positions and gathers the keys and values of all
+** positions. In the backward pass the gradients of keys and values are summed, and each rank keeps
+** those of its own positions. Each row of scores has all keys, so that the result is that of one
+** rank.
 */
 #include "model.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Copy keys and values of this rank's positions out of rows that hold q, k and v. */
+/* Copy the keys and values of this rank's positions out of rows of q, k and v. */
 static void pack(const model *m, const real *qkv, real *kv) {
   int n = m->mine;
   for (int t = 0; t < m->T; t++)
     memcpy(kv + (size_t)t * 2 * n, qkv + (size_t)t * 3 * n + n, 2 * (size_t)n * sizeof *kv);
 }
 
-/* Reorder between [cp, b, s, row], by rank, and [b, cp x s, row], by sample. */
+/* Reorder from [cp, b, s, row], by rank, to [b, cp x s, row], by sample, or the other way. */
 static void reorder(const model *m, const real *from, real *to, bool by_sample) {
   size_t run = (size_t)m->s * 2 * (size_t)m->mine, cp = (size_t)m->l.cp.size, b = (size_t)m->b;
   for (size_t r = 0; r < cp; r++)
@@ -29,7 +30,7 @@ static void reorder(const model *m, const real *from, real *to, bool by_sample) 
     }
 }
 
-/* Weights of the keys for each query, in place of the scores. */
+/* Replace the scores of each query by the weights of its keys. */
 static void weigh(const model *m, real *chance) {
   int S = m->c.seq;
   for (int i = 0; i < m->s; i++, chance += S) {

@@ -6,9 +6,9 @@
 ** The rank with the first copy of a part of a parameter writes it; the plan of the parameters says
 ** which rank that is (tensors.c). Any layout can read the files, because the index says where each
 ** element is. At a resume the ranks with first copies read: each element is read once, and sent to
-** the other copies over the groups that share it. A save removes what an interrupted one left, and
-** writes files with new names beside the old ones. When all are on the disk, the new index replaces
-** the old one, and only then the old files are removed. So one checkpoint is whole at any time.
+** the ranks with other copies. A save removes the files that an interrupted save left, and writes
+** files with new names beside the old files. When all are on the disk, the new index replaces the
+** old one, and only then the old files are removed. So one checkpoint is complete at any time.
 */
 #include "model.h"
 #include "checkpoints/shards.h"
@@ -44,7 +44,7 @@ static int64_t number_in(const shards *s, const char *name) {
 
 /* --------------------------------------------------------------------- writing */
 
-/* The file of one rank: its tensors, and where their elements are. */
+/* The tensors of one rank's file, and their elements in memory. */
 typedef struct written {
   size_t n;
   st_tensor *tensor;
@@ -107,7 +107,7 @@ static void write_index(const model *m, const char *folder, int64_t save, int64_
   json_decref(index);
 }
 
-/* Remove the files of other saves, also of interrupted ones. */
+/* Remove the files of all other saves, complete or not. */
 static void remove_others(const char *folder, int64_t save) {
   DIR *all = opendir(folder);
   for (struct dirent *one; all && (one = readdir(all));) {
@@ -122,7 +122,7 @@ static void remove_others(const char *folder, int64_t save) {
   if (all) closedir(all);
 }
 
-/* Return the number of the save in the folder, 0: none. On rank 0. */
+/* Return the number of the save in the folder, 0 if there is none. Only rank 0 calls it. */
 static int64_t last_save(const char *folder, mgrid_error *err) {
   char path[PATH];
   snprintf(path, sizeof path, "%s/" SHARDS_INDEX, folder);
@@ -163,8 +163,8 @@ mgrid_status checkpoint_write(model *m, mgrid_backend *mpi, const char *folder, 
 
 /* --------------------------------------------------------------------- reading */
 
-/* Send what the rank with the first copy has read to the ranks with other copies: those of the same
-** slice; along tp, for what tp does not cut; and the last stage, for the embedding. */
+/* Send a slice that the rank with the first copy has read to the ranks with other copies: over
+** `copies`; over tp, if tp does not cut the parameter; and to the last stage, for the embedding. */
 static void spread(model *m, const param *p, int which) {
   real *x = array_of(p, which);
   group_spread_reals(p->expert ? &m->l.expert_copies : &m->l.copies, x, p->n);
@@ -203,7 +203,8 @@ mgrid_status checkpoint_read(model *m, mgrid_backend *mpi, const char *folder, i
   for (int i = 0; from && i < m->nparams; i++) read_param(from, m, &m->params[i], rank, err);
   *step = from ? number_in(from, "step") : -1;
   *bytes = from ? (double)from->read : 0;
-  if (!err->status && *step < 0) refuse(err, "%.900s does not say after which step it was", folder);
+  if (!err->status && *step < 0)
+    refuse(err, "%.900s does not say after which step it was written", folder);
   shards_close(from);
   if (!everybody(&m->l, err)) return err->status;
   group_sum_double(&m->l.job, bytes, 1);

@@ -36,7 +36,7 @@ static void put(writer *w, const char *word) {
 
 #define COUNT(a) (sizeof(a) / sizeof(a)[0])
 
-/* Noun and verb agree in number, so that the model has to remember it. */
+/* Noun and verb agree in number, so that the model has to remember the number. */
 static void noun_phrase(writer *w, bool plural) {
   static const char *const one[] = { "the ", "a ", "every ", "my " };
   static const char *const many[] = { "the ", "some ", "all ", "my " };
@@ -89,7 +89,7 @@ char *data_read(const char *path, size_t *length) {
   return text;
 }
 
-/* Capitals are read as small letters, unknown characters as a space. */
+/* Return the symbol of a character: of a capital, that of the small letter; unknown: the space. */
 static int symbol(char c) {
   if (c >= 'A' && c <= 'Z') c = (char)(c - 'A' + 'a');
   const char *at = c ? strchr(symbols_of, c) : NULL;

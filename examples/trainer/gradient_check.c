@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
-** gradient_check.c - compares gradients with differences of the loss, for some values of every
+** gradient_check.c - compares gradients with differences of the loss, for 6 values of every
 ** parameter.
 **
-** It runs on one rank; the program `check` compares layouts. In single precision the differences
-** need a step so wide that tokens change experts: use --moe-every 0 there.
+** It runs on one rank; the script `check` compares layouts. In single precision the differences
+** need a step so wide that tokens change experts: then use --moe-every 0.
 */
 #include "model.h"
 

@@ -3,10 +3,10 @@
 ** job.c - makes a model from a recipe, and makes it again at a step boundary, and after ranks are
 ** lost.
 **
-** A reload builds the new model beside the one that trains: moongrid evaluates and agrees on the
-** recipe and keeps the communicators that did not change; then the ranks check that all have a new
-** model; then each value goes from where it is to where it is needed. A failure before that leaves
-** the old model training.
+** A reload builds the new model beside the old one: moongrid evaluates the recipe, checks that all
+** ranks agree, and keeps the communicators that did not change; then the ranks check that all have
+** a new model; then each value is sent to the ranks that need it. After a failure in any of these
+** the old model goes on.
 */
 #include "model.h"
 
@@ -56,8 +56,8 @@ mgrid_status job_open(job *j, const char *recipe, size_t n, const char *const *a
   mpi.timeout = j->deadline;
   j->mpi = mgrid_mpi_backend(MPI_COMM_WORLD, &mpi, err);
   p->state = mgrid_open(j->mpi, recipe, n, args, &o, err);
-  mgrid_backend_free(j->mpi);                               /* the state has it */
-  p->rt = mgrid_runtime_ref(mgrid_state_runtime(p->state)); /* an owner of its own */
+  mgrid_backend_free(j->mpi); /* the state keeps it */
+  p->rt = mgrid_runtime_ref(mgrid_state_runtime(p->state));
   if (p->state) p->losses = mgrid_losses_new(p->rt, mgrid_state_plan(p->state), n, args, NULL, err);
   return p->losses ? part_open(j, p, err) : err->status;
 }
@@ -70,7 +70,7 @@ mgrid_status job_reload(job *j, size_t n, const char *const *args, mgrid_change 
   new.rt = mgrid_runtime_ref(mgrid_state_runtime(new.state));
   new.losses = mgrid_losses_new(new.rt, mgrid_state_plan(new.state), n, args, NULL, err);
   s = new.losses ? part_open(j, &new, err) : err->status;
-  if (!s) { /* a loss during the move can end it on some ranks alone */
+  if (!s) { /* after a loss the move may succeed on some ranks and fail on others, so settle */
     s = model_carry(j->part.model, new.model, j->mpi, j->rank, NULL, err);
     s = mgrid_state_settle(new.state, s, err);
   }
@@ -106,8 +106,8 @@ static mgrid_status catch_up(job *j, const layout *l, mgrid_error *err) {
   return MGRID_OK;
 }
 
-/* A part has no copy left: go back to the last checkpoint, or to the start if none is written
-** yet. */
+/* A part has no copy left: go back to the last checkpoint of this job or, before the first, to that
+** of --resume; without both, to the start. */
 static mgrid_status go_back(const job *j, job_part *new, const char *what, int64_t missing,
                             mgrid_error *err) {
   const char *folder = j->saved > j->resumed ? j->checkpoint : j->resume;
@@ -124,7 +124,7 @@ static mgrid_status go_back(const job *j, job_part *new, const char *what, int64
   return folder ? checkpoint_read(new->model, j->mpi, folder, &new->step, &bytes, err) : MGRID_OK;
 }
 
-/* Fill the part of the next layout from the one that lost ranks. */
+/* Fill j->next, of the next layout, from j->part, which lost ranks. */
 static mgrid_status fill(job *j, job_part *new, const mgrid_loss *loss, mgrid_error *err) {
   char what[256];
   fault_at("recovered");
@@ -144,7 +144,7 @@ static mgrid_status fill(job *j, job_part *new, const mgrid_loss *loss, mgrid_er
   return err->status;
 }
 
-mgrid_status job_recover(job *j, char why[256], mgrid_error *err) {
+mgrid_status job_recover(job *j, mgrid_error *err) {
   do {
     mgrid_loss *loss = NULL;
     memset(err, 0, sizeof *err), memset(&j->next, 0, sizeof j->next);
@@ -158,9 +158,6 @@ mgrid_status job_recover(job *j, char why[256], mgrid_error *err) {
       err->status = MGRID_LOST_RANK;
     if (mgrid_state_settle(j->next.state, err->status, err))
       model_forget(j->next.model), part_close(&j->next);
-    mgrid_loss_sums sums = MGRID_LOSS_SUMS_INIT;
-    mgrid_loss_describe(loss, &sums, NULL);
-    snprintf(why, 256, "%s", sums.why);
     mgrid_loss_free(loss);
   } while (err->status == MGRID_LOST_RANK);
   if (err->status) return err->status;

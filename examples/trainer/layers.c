@@ -4,9 +4,9 @@
 ** embedding and the output with its loss.
 **
 ** MLPs are cut as in Megatron: each rank of tp has some rows of `up` and the matching columns of
-** `down`, so that one sum over tp per MLP is enough in each direction: of the result forward, of
-** the gradient of the input backward. Norms are whole on every rank of tp and get equal inputs and
-** gradients, so their gradients need no sum over tp.
+** `down`, so that one sum over tp per MLP is enough in each direction: forward of the result,
+** backward of the gradient of the input. Norms are not cut: all ranks of tp have equal inputs and
+** gradients of them, so the gradients need no sum over tp.
 */
 #include "model.h"
 
@@ -149,8 +149,8 @@ void mlp_backward(model *m, layer_params *p, layer_cache *c, real *d) {
 
 /* ------------------------------------------------------------ both ends */
 
-/* Each rank of tp has the rows of some symbols and adds zeros for the others; the sum gives all the
-** row. */
+/* Each rank of tp has the rows of some symbols, and zeros for the other tokens; the sum over tp has
+** the rows of all tokens. */
 void embed_forward(model *m, slot *s) {
   int D = m->c.width;
   const param *e = m->embedding, *at = m->position;

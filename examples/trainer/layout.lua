@@ -19,7 +19,7 @@ local function on_lost(s, q, p)
   return answer == "shrink" and { how = answer, params = tries } or answer
 end
 
--- The policies that policy.c calls. All are bundled; any function (state, q, p) would do.
+-- The policies that policy.c calls. All but on_lost are bundled; a policy can be any function (state, q, p).
 local policy = {
   layers = policies.layers(), -- the first stages get the remainder, because the last stage also has the loss
   schedule = policies.schedule { chunks = function(_, _, p) return p.vpp end },
@@ -37,9 +37,9 @@ return recipe {
     cp = param.size(1, "ranks that share every sequence"),
     pp = param.size(1, "pipeline stages"),
     vpp = param.size(1, "runs of layers per pipeline stage; more than 1 is the interleaved schedule"),
-    ep = param.size(1, "ranks that share the experts of a layer; divides what tp and pp leave"),
-    zero = param.size(1, "ranks that share the optimizer's state, a slice each (ZeRO-1); divides dp"),
-    batch = param.size(16, "sequences of a step, as --batch says: dp divides them"),
+    ep = param.size(1, "ranks that share the experts of a layer; divides cp x dp"),
+    zero = param.size(1, "ranks that share the optimizer's state, a slice each (ZeRO-1); divides dp and cp x dp / ep"),
+    batch = param.size(16, "sequences of a step, as --batch; dp divides the number"),
   },
   build = function(world, p)
     local dense = grid(world, "tp-cp-dp-pp", { tp = p.tp, cp = p.cp, pp = p.pp, dp = fill })
@@ -50,7 +50,7 @@ return recipe {
     same(dense "pp", expert "pp") -- and the stages are the same
 
     local t = topology(world)
-    -- Neighbours share the optimizer's state, so copies of it are on distant ranks.
+    -- Neighbours share the optimizer's state, so copies of a slice are on distant ranks.
     local slices = { zero = p.zero, replica = fill }
     t.dense = dense:unflatten("dp", "zero-replica", slices)
     t.expert = expert:unflatten("edp", "zero-replica", slices)
@@ -73,7 +73,7 @@ return recipe {
   policy = policy,
   -- What travels in a step: moongrid step examples/trainer/layout.lua --world 8 tp=2 pp=2
   step = function(s, p) trainer.step(s, p, policy) end,
-  -- Results that ranks compare, so that none can cut, sum or stop differently from the others.
+  -- Ranks compare the results of these policies, so that no rank can cut, sum or stop differently from the others.
   agreed = {
     layers = "world", schedule = "world", bucket_bytes = "world", gradient_family = "dp_cp",
     learning_rate = "world", checkpoint = "world",

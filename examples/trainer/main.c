@@ -21,18 +21,17 @@ static const char help[] =
     "       trainer --plot FILE.svg CURVE...\n"
     "       trainer --write-text FILE\n"
     "\n"
-    "Train a small transformer on characters, cut over N ranks as the recipe says.\n"
+    "Train a small transformer on characters. LAYOUT.lua, a recipe, cuts it over N ranks.\n"
     "\n"
     "  --steps N          steps to train (100)\n"
     "  --curve FILE       write the loss of every step\n"
-    "  --text FILE        train on this text instead of the one that a small grammar makes\n"
-    "  --checkpoint DIR   write the model there now and then (the policy checkpoint): a "
-    "safetensors file from\n"
-    "                     each rank that has something to write, and an index; any layout reads "
-    "it\n"
-    "  --resume DIR       begin with what is there\n"
-    "  --deadline N       seconds that a rank may be waited for (120); then the job ends with "
-    "status 4\n"
+    "  --text FILE        train on this text, not on the text that a small grammar makes\n"
+    "  --checkpoint DIR   write the model there when the recipe's policy `checkpoint` says so: a "
+    "safetensors\n"
+    "                     file from each rank that has something to write, and an index; any "
+    "layout can read it\n"
+    "  --resume DIR       begin with the model of a checkpoint\n"
+    "  --deadline N       seconds to wait for a rank (120); then the job ends with status 4\n"
     "  --switch S:ARGS    after step S, reload the recipe with other arguments: --switch "
     "40:tp=2,pp=2;\n"
     "                     may be given several times\n"
@@ -43,11 +42,12 @@ static const char help[] =
     "recovered, moving or "
     "moved\n"
     "  --watch            reload the recipe when its file has changed\n"
-    "  --stop N           end after step N of --steps, as if interrupted\n"
-    "  --progress WHEN    auto, always or never\n"
+    "  --stop N           end after step N; the learning rate is still that of --steps\n"
+    "  --progress WHEN    show a progress line: auto (on a terminal), always or never\n"
     "  --layers, --width, --heads, --hidden, --seq, --experts, --moe-every, --batch, --seed N\n"
     "  --gradient-check   compare gradients with differences of the loss, on one rank\n"
-    "  --plot FILE.svg    draw loss curves, and how far each is from the first\n";
+    "  --plot FILE.svg    draw loss curves, and the distance of each from the first curve\n"
+    "  --write-text FILE  write the text\n";
 
 enum { SWITCHES = 16, ARGS = 32 };
 
@@ -66,7 +66,7 @@ typedef struct options {
   change_at switches[SWITCHES];
   int nswitches;
   int nrest;
-  const char *at; /* the option that was refused, if any */
+  const char *at; /* the option that is parsed, or was refused; NULL at the end */
   char **rest;    /* the recipe and its arguments; curves for --plot */
 } options;
 
@@ -94,7 +94,7 @@ static const char *parse_switch(options *o, char *text) {
   return NULL;
 }
 
-/* NULL, or the error. */
+/* Return NULL, or the error. */
 static const char *parse(int argc, char **argv, options *o) {
   int64_t layers = o->c.layers, width = o->c.width, heads = o->c.heads, hidden = o->c.hidden,
           seq = o->c.seq;
@@ -134,7 +134,7 @@ static const char *parse(int argc, char **argv, options *o) {
     size_t k = 0, n = sizeof known / sizeof known[0];
     o->at = argv[i];
     if (strcmp(argv[i], "--switch") == 0) {
-      const char *wrong = ++i < argc ? parse_switch(o, argv[i]) : "an option without its value";
+      const char *wrong = ++i < argc ? parse_switch(o, argv[i]) : "its value is missing";
       if (wrong) return wrong;
       continue;
     }
@@ -148,18 +148,18 @@ static const char *parse(int argc, char **argv, options *o) {
     if (known[k].flag)
       *known[k].flag = true;
     else if (++i == argc)
-      return "an option without its value";
+      return "its value is missing";
     else if (known[k].text)
       *known[k].text = argv[i];
     else if (!number(argv[i], known[k].number))
-      return "an option wants a number";
+      return "a number from 0 to 1073741824 is wanted";
   }
   o->at = NULL;
   for (int k = 0; k < o->nswitches; k++)
     if (o->switches[k].step >= o->steps)
       return "--switch at the last step or later changes nothing";
   if (!layers || !width || !heads || !hidden || !seq || !experts || !batch || !o->steps)
-    return "sizes are at least 1";
+    return "--steps, --batch and sizes of the model must be at least 1";
   o->c = (config){ (int)layers,  (int)width, (int)heads, (int)hidden,   (int)seq,
                    (int)experts, (int)moe,   (int)batch, (uint64_t)seed };
   o->rest = argv + i, o->nrest = argc - i;
@@ -178,8 +178,8 @@ static void name_layout(const layout *l, char *out, size_t len) {
   if (l->shard.size > 1) snprintf(out + n, len - (size_t)n, " zero%d", l->shard.size);
 }
 
-/* May the progress line be overwritten? Only on a terminal. mpirun gives rank 0 a terminal of its
-** own, so on Linux also look at the output of the parent process. */
+/* Return whether output goes to a terminal, so that the progress line can be overwritten. mpirun
+** gives rank 0 a terminal of its own, so on Linux also look at the output of the parent process. */
 static bool on_terminal(void) {
   char path[32], to[16] = "";
   snprintf(path, sizeof path, "/proc/%ld/fd/1", (long)getppid());
@@ -192,7 +192,7 @@ typedef struct report {
   FILE *curve;
   bool line; /* overwrite the progress line */
   bool quiet;
-  double start, lost; /* lost: when this rank noticed the last loss, until the next step; 0: none */
+  double start, lost; /* lost: when this rank noticed a loss; 0: a step has been done since then */
   int64_t first;
   char name[80];
 } report;
@@ -230,7 +230,8 @@ static mgrid_status resume(job *j, const options *o, int64_t *step, const report
   return MGRID_OK;
 }
 
-/* Has the recipe's file changed since the last call? Rank 0 looks and tells all. */
+/* Return whether the recipe's file has changed since the last call. Rank 0 looks, and tells all
+** ranks. */
 static bool changed(const job *j, const char *path, struct timespec *last) {
   int64_t no = 1;
   struct stat now;
@@ -307,7 +308,7 @@ static void step(job *j, const options *o, report *r) {
   if (j->rank == 0) show(r, m, o, n, j->losses[n]);
 }
 
-/* What a run remembers between its steps. */
+/* The arguments of the recipe: at the start, and now; and the time of its file. */
 typedef struct course {
   change_at first;
   const change_at *now;
@@ -329,7 +330,7 @@ static mgrid_status train(job *j, const options *o, report *r, course *c, mgrid_
     boundary(j, o, j->step, r, &c->now, &c->last);
     step(j, o, r);
   }
-  /* all ranks are here, and have written all */
+  /* wait until all ranks have done and written everything */
   return mgrid_state_settle(j->part.state, MGRID_OK, err);
 }
 
@@ -367,10 +368,9 @@ static void begin_report(job *j, const options *o, report *r) {
 
 /* Go on with the survivors. */
 static mgrid_status go_on(job *j, const options *o, report *r, mgrid_error *err) {
-  char why[256] = "";
   double began = seconds();
   int was = j->world;
-  if (job_recover(j, why, err)) return err->status;
+  if (job_recover(j, err)) return err->status;
   name_layout(&j->part.layout, r->name, sizeof r->name);
   watch_as(j->rank, j->world);
   if (!r->lost) r->lost = began;
@@ -414,7 +414,7 @@ static int run(job *j, const options *o) {
   }
   begin_report(j, o, &r);
   int code = exit_code(live(j, o, &r, &e));
-  /* Rank 0 may be the missing one; MPI_Finalize would wait for it. */
+  /* Every rank prints the error, since rank 0 may be missing. MPI_Finalize would wait for it. */
   if (e.status == MGRID_TIMED_OUT || (code && mgrid_state_hurt(j->part.state)))
     end_now(e.message, e.status);
   if (code && j->rank == 0) fprintf(stderr, "%strainer: %s\n", r.line ? "\n" : "", e.message);
@@ -458,7 +458,7 @@ int main(int argc, char **argv) {
   const char *wrong = parse(argc, argv, &o);
   size_t length = 1 << 16;
   if (!wrong && !o.help && !o.write_text && !o.nrest)
-    wrong = o.plot ? "--plot wants curves" : "which LAYOUT.lua?";
+    wrong = o.plot ? "--plot wants curves" : "LAYOUT.lua is missing";
   if (!wrong && !o.plot && o.nrest > ARGS) wrong = "too many arguments for the recipe";
   if (wrong || o.help) {
     if (wrong) fprintf(stderr, "trainer: %s%s%s\n", o.at ? o.at : "", o.at ? ": " : "", wrong);
@@ -479,8 +479,8 @@ int main(int argc, char **argv) {
   } else {
     signal(SIGPIPE, SIG_IGN); /* Open MPI writes once more to the connection of a killed rank */
     MPI_Init(NULL, NULL);
-    /* So that a call returns when it fails because of a loss. Set before communicators are made,
-    ** which inherit it. */
+    /* So that calls that fail because of a loss return. Set it before communicators are made, which
+    ** inherit it. */
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     gemm_one_thread();
     code = whole_job(&o, text, length);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** moe.c - an MLP of several experts; each token goes to the one with the highest score of the
-** router.
+** moe.c - an MLP of several experts; each token goes to the expert to which the router gives the
+** highest score.
 **
 ** Experts have no capacity limit, because a limit would depend on the layout. Rows are sent in the
 ** order of experts, whose owners follow each other in ep, and are grouped by expert where they
@@ -90,7 +90,7 @@ static void dispatch(model *m, const moe_cache *c, const real *x, real *there) {
   for (int i = 0; i < c->total; i++) copy_row(there, c->place[i], m->b3, i, D);
 }
 
-/* Send them back, and sum over tp. */
+/* Send the rows back to the ranks of their tokens, and sum over tp. */
 static void combine(model *m, const moe_cache *c, const real *there, real *x) {
   int D = m->c.width;
   for (int i = 0; i < c->total; i++) copy_row(m->b3, i, there, c->place[i], D);

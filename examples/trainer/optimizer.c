@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** optimizer.c - AdamW, of this rank's slices.
+** optimizer.c - AdamW, on this rank's slices.
 */
 #include "model.h"
 

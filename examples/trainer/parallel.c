@@ -85,8 +85,8 @@ static bool tells_of_loss(int code) {
 #endif
 }
 
-/* Return whether a rank is lost, for any error. Open MPI 5 may return MPI_ERR_OTHER some time
-** before its detector reports a stopped rank. */
+/* After any error: return whether a rank is found to be lost within 2 seconds. Open MPI 5 may
+** return MPI_ERR_OTHER some time before its detector reports a stopped rank. */
 static bool hurt_soon(const mgrid_state *s) {
   for (int i = 0; i < 1000; i++) {
     if (mgrid_state_hurt(s)) return true;
@@ -95,8 +95,8 @@ static bool hurt_soon(const mgrid_state *s) {
   return false;
 }
 
-/* MPI returns errors (main.c sets that). After a loss the loop in main.c goes on; all else ends the
-** job. */
+/* Check the code that a call of MPI returned. After a loss jump to the loop in main.c; any other
+** error ends the job. */
 static void check(const group *g, int code, const char *what) {
   watch_call();
   if (code == MPI_SUCCESS) return;
@@ -109,10 +109,9 @@ static void check(const group *g, int code, const char *what) {
   MPI_Abort(g->comm, exit_code(MGRID_BACKEND));
 }
 
-/* All calls of MPI go through this function, which records when they begin. */
+/* Make a call of MPI. The watchdog sees when it begins and when it ends. */
 #define TRY(g, call, what) (watch_call(), check(g, call, what))
 
-/* If all ranks fail, each keeps its own message. */
 bool everybody(const layout *l, mgrid_error *err) {
   mgrid_error own = *err, late = MGRID_ERROR_INIT;
   int64_t failed = own.status != MGRID_OK;

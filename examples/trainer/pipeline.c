@@ -2,13 +2,13 @@
 **
 ** pipeline.c - one step: the microbatches through the stages, forward and backward.
 **
-** One forward, one backward (1F1B): a rank lets as many microbatches in as there are ranks after
-** it, then alternates forward and backward, then finishes the rest. Interleaved, a rank has several
-** stages and runs as many microbatches as there are ranks through each in turn (Narayanan et al.,
-** 2021, section 2.2); it starts with more microbatches, and every microbatch has a slot in every
-** stage. Sends do not wait: the data stays in its slot, and has been received when the slot is used
-** again. Sums of gradients start in the backward pass of the last microbatch, and overlap it
-** (reduce.c).
+** One forward, one backward (1F1B): a rank begins with a forward pass for each rank after it, then
+** alternates forward and backward, then does the backward passes that remain. Interleaved, a rank
+** has several stages and runs as many microbatches as there are ranks through each in turn
+** (Narayanan et al., 2021, section 2.2); it begins with more forward passes, and every microbatch
+** has a slot in every stage. Sends do not wait: the data stays in its slot, and the send has ended
+** before the slot is used again. Sums of gradients start in the backward pass of the last
+** microbatch, and overlap it (reduce.c).
 */
 #include "model.h"
 
@@ -16,7 +16,7 @@
 
 enum { FORWARD = 0, BACKWARD = 1 };
 
-/* One stage's work on one microbatch: the n-th of this rank in a step. */
+/* The work of one stage on one microbatch, forward or backward. */
 typedef struct work {
   const chunk *stage;
   slot *s;
@@ -24,6 +24,7 @@ typedef struct work {
   int in, out; /* tags of messages from the stage before and to the one after */
 } work;
 
+/* Return the n-th forward or backward work of this rank in a step. */
 static work nth(model *m, int n, bool back) {
   int ranks = m->l.pp.size, turn = n / ranks % m->nchunks, i = back ? m->nchunks - 1 - turn : turn;
   int round = n / (ranks * m->nchunks), microbatch = round * ranks + n % ranks;

@@ -66,7 +66,7 @@ static bool read_curve(const char *path, curve *c) {
   return c->n > 0;
 }
 
-/* 1, 2 or 5 times a power of ten: about `n` of them in `range`. */
+/* Return 1, 2 or 5 times a power of ten, so that about n steps of this size fill `range`. */
 static double nice_step(double range, int n) {
   double raw = range / n, power = pow(10, floor(log10(raw)));
   return (raw / power < 1.5 ? 1 : raw / power < 3.5 ? 2 : raw / power < 7.5 ? 5 : 10) * power;
@@ -89,7 +89,8 @@ static void axes(FILE *f, const panel *p, double dx, double dy, bool powers, con
             px(p, x), p->top, p->height, px(p, x), p->top + p->height + 16, x);
 }
 
-/* Losses of n curves cover each other, so each is drawn in dashes. Differences are whole lines. */
+/* Curves of losses cover each other, so each of the n curves is drawn in dashes at places of its
+** own. With `first` draw the difference from the first curve, as a solid line. */
 static void line(FILE *f, const panel *p, const curve *c, const curve *first, size_t i, size_t n) {
   fprintf(f, "<polyline fill='none' stroke='%s' ", colors[i % NCOLORS]);
   if (first)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
 **
-** policy.c - the decisions that the recipe makes: each calls a policy by name with typed values,
-** and reads its result.
+** policy.c - the decisions that the recipe makes: each function calls a policy by name with typed
+** values, and reads its result.
 **
-** A policy called before training may fail, and the layout is refused. One called between steps
-** must not end a run: its error is printed, and the last good answer, or a safe one, is used.
+** If a policy that is called before training fails, the layout is refused. An error of a policy
+** that is called between steps must not end a run: it is printed, and the last learning rate is
+** kept, or no checkpoint written.
 */
 #include "model.h"
 
@@ -61,7 +62,7 @@ static void tell(policies *p, const mgrid_error *err) {
   fprintf(stderr, "trainer: %s\n", err->message);
 }
 
-/* Read what a policy returned, or the value of a key of it, as of this kind. */
+/* Read the result of a policy, or the field `path` of it, as a value of this kind. */
 static mgrid_arg result(mgrid_policy *p, const char *path, mgrid_kind kind, mgrid_error *err) {
   mgrid_arg value = MGRID_ARG_INIT;
   mgrid_policy_result(p, path, kind, &value, err);

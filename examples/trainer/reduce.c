@@ -4,12 +4,13 @@
 ** weights from their slices.
 **
 ** The policy gradient_family chooses the ranks: dense parameters over dp x cp, those of an expert
-** over the ranks that have the same expert (tokens of other ranks were sent to it). Gradients go in
-** buckets, made from the last parameter to the first, which is the order in which the backward pass
-** of the last microbatch finishes them. A bucket starts when all its gradients are final, so all
-** ranks of a group start the same buckets in the same order. If ranks share the optimizer's state,
-** a reduce-scatter gives each the sum of its slices. The ranks with copies of a slice sum it when
-** the next bucket starts. The embedding is on two stages; their gradients are summed last.
+** over the ranks that have the same expert (tokens of other ranks were sent to it). Gradients are
+** summed in buckets, made from the last parameter to the first: the backward pass of the last
+** microbatch ends in this order. A sum starts when all gradients of its bucket are final, so all
+** ranks of a group start the same sums in the same order. If ranks share the optimizer's state, a
+** reduce-scatter gives each the sum of its slices, and an all-reduce over the ranks with copies of
+** these slices follows when the next bucket starts. The embedding is on the first and the last
+** stage; its two gradients are summed last.
 */
 #include "model.h"
 
@@ -17,14 +18,15 @@
 
 static size_t values(const param *p) { return (size_t)p->nrows * (size_t)p->ncols; }
 
-/* Add a bucket to the list, which is sorted by first parameter, the last parameter first. */
+/* Add a bucket to the list, which is in descending order of the first parameter. */
 static void add(model *m, bucket b) {
   int i = m->nbuckets++;
   for (; i > 0 && m->buckets[i - 1].from < b.from; i--) m->buckets[i] = m->buckets[i - 1];
   m->buckets[i] = b;
 }
 
-/* End a bucket before the parameter that would make it too large. */
+/* Cut the parameters that these ranks share into buckets of at most over->bucket bytes; a larger
+** parameter has a bucket of its own. */
 static void cut_family(model *m, const sharing *over) {
   const bucket none = { .over = over, .to = m->nparams, .request = MPI_REQUEST_NULL };
   bucket b = none;
@@ -50,7 +52,7 @@ void buckets_cut(model *m) {
 
 void buckets_forget(model *m) {
   for (int i = 0; i < m->nbuckets; i++) {
-    /* otherwise MPI may still write there */
+    /* if the call has not ended, MPI may still write to its memory */
     if (group_forget(&m->buckets[i].request)) free(m->buckets[i].values);
     m->buckets[i].values = NULL;
   }
@@ -65,15 +67,15 @@ static void empty(bucket *b) {
   b->values = NULL;
 }
 
-/* Return the parameter of a bucket after p, or its first one for NULL, or NULL if there is none. */
+/* Return the bucket's parameter after p, its first one if p is NULL; NULL if there is none. */
 static param *after(model *m, const bucket *b, param *p) {
   for (p = p ? p + 1 : m->params + b->from; p < m->params + b->to; p++)
     if (p->sum == b->over) return p;
   return NULL;
 }
 
-/* How many values of a parameter are in the slice of the ith rank that shares it, and which is the
-** first. */
+/* Return the number of values in the slice that rank i of `shard` has of a parameter; *first: the
+** index of the first of them. */
 static size_t slice(const param *p, int i, size_t *first) {
   size_t left = values(p), before = (size_t)i * p->slice;
   *first = before < left ? before : left;
@@ -97,7 +99,7 @@ static void start(model *m, bucket *b) {
                                : group_sum_start(b->over->copies, b->values, (int)b->each);
 }
 
-/* Start the second sum of a bucket with slices: over the copies. */
+/* If a bucket has slices and copies of them: end the sum over `shard`, start that over `copies`. */
 static void go_on(bucket *b) {
   if (b->over->shard->size <= 1 || b->over->copies->size <= 1) return;
   group_finish(b->over->shard, &b->request);

@@ -1,15 +1,15 @@
 -- SPDX-License-Identifier: MIT
 --
--- What travels in a step of the trainer, in double precision and with its own sizes (CONFIG_INIT, model.h): the calls
--- of parallel.c in their order, in the words of src/step/README.md. layout.lua has it; tests/lua/trainer_spec.lua
--- compares it with the calls that MPI gets.
+-- What travels in a step of the trainer, in double precision and with its default sizes (CONFIG_INIT, model.h): the
+-- calls of parallel.c in their order, in the words of src/step/README.md. layout.lua imports this file.
+-- tests/lua/trainer_spec.lua compares the step with the calls that MPI gets.
 
 local c = { layers = 4, width = 32, heads = 4, hidden = 64, seq = 32, experts = 8, moe_every = 2, batch = 16,
             vocab = 32 }
 local REAL, INT = 8, 4
 
--- A send starts together with the receive that follows it, if nothing comes between. (The trainer's sends do not wait
--- at all; only the interleaved schedule needs that, which is proved with --rules mpi --eager 16384 alone.)
+-- A send starts together with the receive that follows it, if no call comes between them. (The trainer's own sends do
+-- not wait at all. Only the interleaved schedule needs that: its step is proved only with --rules mpi --eager 16384.)
 local function messages(s)
   local waiting
   local function flush()
@@ -63,7 +63,7 @@ local function step(s, p, policy)
   local x = T * c.width * REAL
   local flush, send, receive = messages(s)
 
-  -- Return the number of layers of a stage (from 1 on), and the number of layers before it.
+  -- before[stage]: the number of layers before a stage; stages count from 1
   local before = {}
   for stage = 1, stages do before[stage] = stage == 1 and 0 or before[stage - 1] + each[stage - 1] end
   local function has_experts(layer) return layer % c.moe_every == 0 end
@@ -73,7 +73,7 @@ local function step(s, p, policy)
     if group.size > 1 then s[operation](s, group, bytes) end
   end
 
-  -- Tokens go to the ranks with their experts, and come back; how many each rank gets depends on the data.
+  -- Tokens go to the ranks with their experts, and come back. How many tokens a rank gets depends on the data.
   local function experts(forward)
     if forward then over("all_to_all", s.ep, c.experts // ep * ep * INT) end -- numbers of rows
     over("all_to_all", s.ep, x)
@@ -90,8 +90,8 @@ local function step(s, p, policy)
     over("all_reduce", s.tp, x)
   end
 
-  -- This rank's parameters in the order of weights.c, with their sizes and the ranks that share them; and the index at
-  -- which a layer's attention and MLP begin.
+  -- This rank's parameters in the order of weights.c, with their sizes and the ranks that share them; and the indices
+  -- of the first parameters of a layer's attention and MLP.
   local D, H, V, rows = c.width, c.hidden // tp, c.vocab // tp, c.width // tp
   local params, attention_of, mlp_of = {}, {}, {}
   local dense = { all = s.dp_cp, shard = s.shard, copies = s.copies }
@@ -127,7 +127,7 @@ local function step(s, p, policy)
     local b = buckets[started]
     if b and b.over.shard.size > 1 and b.over.copies.size > 1 then grads:all_reduce(b.over.copies, b.each) end
   end
-  -- The gradients of parameters from `from` on are final.
+  -- The gradients of parameters from `from` on are final: start the sums of their buckets.
   local function start_buckets(from)
     while started < #buckets and buckets[started + 1].from >= from do
       flush()

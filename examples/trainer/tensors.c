@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
 **
-** tensors.c - tells moongrid which rank has which part of each parameter of the whole model, and
-** moves values from one layout to another as moongrid plans it: each value that a rank needs and
-** does not have is sent to it once.
+** tensors.c - describes to moongrid which rank has which part of each parameter of the whole model,
+** and moves values from one layout to another: each value that a rank needs and does not have is
+** sent to it once.
 **
-** A rank's part of a parameter, cut by tp, is flat and cut once more into slices by the dim `zero`.
-** Weights and the optimizer's two moments have the same slices, so one move plan serves all three,
-** one after the other. Memory: both models, and the window of the move.
+** The part of a parameter that tp gives to a rank is flattened, and cut into slices by the dim
+** `zero`. Weights and the optimizer's two moments have the same slices, so one move is run three
+** times. It needs the memory of both models and of the move's window.
 */
 #include "model.h"
 
@@ -19,7 +19,7 @@ real *array_of(const param *p, int which) {
   return all[which];
 }
 
-/* The ranks of stage at[0] or at[1] of the pipeline; for an expert only those that have it. */
+/* Return a family of the ranks that hold a parameter. */
 static mgrid_family *family_of(const model *m, holders where, mgrid_error *err) {
   static const char *const stages[] = { "pp" }, *const experts[] = { "ep", "pp" };
   bool expert = where.ep >= 0;
@@ -71,7 +71,7 @@ static param *find(model *m, const char *tensor) {
   return NULL;
 }
 
-/* List this rank's part of each tensor of the move; without data if it has none. */
+/* Set the buffers of this rank's slices for each tensor of the move; NULL where it has none. */
 static void set_parts(const mgrid_move *move, param **p, int which, mgrid_buffer *part) {
   for (size_t i = 0; i < mgrid_move_ntensors(move); i++)
     part[i] = p[i] ? (mgrid_buffer){ array_of(p[i], which), (int64_t)(p[i]->n * sizeof(real)) }
@@ -81,7 +81,7 @@ static void set_parts(const mgrid_move *move, param **p, int which, mgrid_buffer
 mgrid_status model_carry(model *from, model *to, mgrid_backend *mpi, int rank,
                          const mgrid_loss *loss, mgrid_error *err) {
   mgrid_move_options o = MGRID_MOVE_OPTIONS_INIT;
-  /* new ranks of the old ones */
+  /* the new rank of each old rank */
   int64_t *is = room((size_t)mgrid_plan_world(from->tensors), sizeof *is);
   for (int64_t i = 0; loss && i < mgrid_plan_world(from->tensors); i++)
     is[i] = mgrid_loss_rank(loss, i), o.nold++;
@@ -95,7 +95,7 @@ mgrid_status model_carry(model *from, model *to, mgrid_backend *mpi, int rank,
     old[i] = find(from, mgrid_move_tensor(move, i));
     new[i] = find(to, mgrid_move_tensor(move, i));
   }
-  /* a rank that fails takes part without a move, and all get its error */
+  /* if mgrid_move_new failed on this rank, it calls without a move, and all ranks get its error */
   mgrid_status s = MGRID_OK;
   for (int which = 0; which < ARRAYS && !s; which++) {
     set_parts(move, old, which, before);
@@ -125,7 +125,7 @@ static part part_of(const model *m, const char *tensor, int64_t rank, mgrid_erro
   return p;
 }
 
-/* Two parts are equal or disjoint. */
+/* Return whether two parts are equal. Parts that are not equal are disjoint, so starts suffice. */
 static bool same(part a, part b) {
   return a.n && a.n == b.n && a.first == b.first && a.rows.start == b.rows.start
          && a.cols.start == b.cols.start;

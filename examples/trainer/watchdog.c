@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
 **
 ** watchdog.c - a thread that ends this process if a call of MPI waits for another rank longer than
-** --deadline. These calls have no deadline, and a program cannot leave one that blocks: without
-** ULFM (Open MPI 4, MPICH) the others would wait for a stopped rank for ever.
+** --deadline. Calls of MPI have no deadline, and a program cannot leave a call that blocks: without
+** ULFM (Open MPI 4, MPICH) the other ranks would wait for a stopped rank for ever.
 **
 ** The thread does not call MPI. To find the missing rank, each rank that waits or computes for long
-** opens an abstract socket; a stopped rank cannot. This shows only ranks of the same host.
+** opens an abstract socket, which a stopped rank cannot do. Only ranks of the same node see it.
 */
 #include "model.h"
 
@@ -22,7 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static atomic_int calls; /* of MPI, begun and ended: odd while this rank is in one */
+static atomic_int calls; /* begins and ends of calls of MPI: odd while this rank is in a call */
 static atomic_int rank, world;
 static double deadline;
 static const char *folder;
@@ -38,7 +38,7 @@ _Noreturn void end_now(const char *why, mgrid_status s) {
   _exit(exit_code(s)); /* MPI_Finalize would wait, too */
 }
 
-/* All ranks of a host have the same parent, the launcher. */
+/* The name of a rank's socket. All ranks of a node have the same parent, the launcher. */
 static socklen_t sign_of(int r, struct sockaddr_un *to) {
   *to = (struct sockaddr_un){ .sun_family = AF_UNIX };
   int n = snprintf(to->sun_path + 1, sizeof to->sun_path - 1, "moongrid-trainer/%ld/%d/%d",
@@ -74,7 +74,7 @@ static void end_here(int call) {
   name_missing(who, sizeof who);
   snprintf(text, sizeof text, "after %g seconds in a call of MPI: it waits for rank %s", deadline,
            who);
-  /* give the others time to find this one's socket */
+  /* give the other ranks time to find this rank's socket */
   nanosleep(&(struct timespec){ .tv_nsec = 500000000 }, NULL);
   if (atomic_load(&calls) == call) end_now(text, MGRID_TIMED_OUT);
 }

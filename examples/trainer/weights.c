@@ -2,7 +2,7 @@
 **
 ** weights.c - the part of the model that a rank has, and its first values.
 **
-** Every rank walks over the whole model in the same order and keeps what is its own.
+** Every rank declares the parameters of the whole model in the same order, and keeps its own parts.
 */
 #include "model.h"
 
@@ -15,7 +15,7 @@
 /* The state while parameters are declared, and the first error. */
 typedef struct declaring {
   model *m;
-  holders where; /* of the next ones */
+  holders where; /* of the next parameters */
   mgrid_error *err;
 } declaring;
 
@@ -25,7 +25,7 @@ static bool is_here(const declaring *d) {
          && (d->where.ep < 0 || d->where.ep == l->ep.rank);
 }
 
-/* Return a parameter of the whole model, or NULL if this rank has nothing of it. */
+/* Declare a parameter of the whole model. Return it, or NULL if this rank has nothing of it. */
 static param *declare(const declaring *d, cut how, int rows, int cols, real middle, double range,
                       const char *format, ...) {
   model *m = d->m;
@@ -98,8 +98,8 @@ static void declare_layer(declaring *d, int layer) {
   }
 }
 
-/* First values depend on name and place alone, so all ranks that have a value start with the same
-** one. */
+/* A first value depends only on the seed, the parameter's name and the value's place in it, so it
+** is the same on all ranks that have the value. */
 static void first_values(model *m, param *p) {
   uint64_t key = m->c.seed;
   for (const char *n = p->name; *n; n++) key = data_mix(key, (uint64_t)(unsigned char)*n);
@@ -202,7 +202,7 @@ static void cut_up(model *m, policies *ask, mgrid_error *err) {
 }
 
 /* Choose the families over which gradients are summed, and the sizes of buckets. After an error
-** make the other calls all the same, because agreed policies are collective: all ranks ask about
+** make the other calls nevertheless, because agreed policies are collective: all ranks ask about
 ** the same families, and the ranks of a dp_cp group about the same parameters. */
 static void choose_sums(model *m, policies *ask, mgrid_error *err) {
   sharing *both[] = { &m->dense, &m->expert };

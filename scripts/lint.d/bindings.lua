@@ -2,17 +2,18 @@
 --
 -- bindings.lua FILE...: lint of the Lua bindings. Prints a line for each fault, and fails if there is one.
 --
--- A pointer to an object that a program can close (a State, Group, Job or Buffer) is not used after a call that may run
--- Lua: a finalizer or a metamethod may have closed the object. Ask for it again, or hold a reference (mgrid_state_ref).
+-- A pointer to an object that a program can close (a State, Group, Job or Buffer) must not be used after a call that
+-- may run Lua: a finalizer or a metamethod may have closed the object. Get the pointer again, or hold a reference
+-- (mgrid_state_ref).
 --
--- A reference, JSON or a text that C must free is not held over a call of Lua that may raise an error, even if only for
--- lack of memory: it would leak. Make the userdata first, in its own statement, or call by lua_pcall.
+-- A reference, JSON or a text that C must free must not be held during a call of Lua that may raise an error, even if
+-- only for lack of memory: it would leak. Make the userdata first, in its own statement, or call by lua_pcall.
 
 local ASKS = { "mgrid_lua_check_state", "mgrid_lua_check_host_state", "mgrid_lua_check_group",
   "mgrid_lua_check_group_of_host", "mgrid_lua_check_job", "mgrid_lua_to", "mgrid_lua_to_group", "check_use" }
 
--- Calls that run no Lua code: they allocate nothing (or without collecting garbage), read no table of the program, or
--- do not return.
+-- Calls that run no Lua code: they allocate nothing (or without collecting garbage) and read no table of the program,
+-- or they do not return.
 local QUIET = {}
 for name in ([[
   lua_pushinteger lua_pushboolean lua_pushnumber lua_pushnil lua_pushvalue lua_pushlightuserdata lua_pushcfunction
@@ -40,8 +41,8 @@ local function asks(line)
   for _, name in ipairs(ASKS) do if line:find("%f[%w_]" .. name .. "%(") then return name end end
 end
 
--- Return the statements of a function with their lines. A loop's body is there twice, because its second round follows
--- the first.
+-- Return the statements of a function with their lines. The body of a loop is in the list twice, because its second
+-- iteration follows the first.
 local function unrolled(lines, first, last)
   local out, i = {}, first
   while i <= last do
@@ -60,7 +61,7 @@ end
 
 local faults = {}
 
--- Calls whose result must be freed, and calls that free it or take it over.
+-- Calls whose result must be freed, and calls that free their argument or take it over.
 local MAKES = { "^mgrid_[%w_]+_ref$", "^mgrid_[%w_]+_alloc$", "^mgrid_[%w_]+_new$", "^mgrid_realloc$",
   "^mgrid_allocate$",
   "^mgrid_zeroed$", "^mgrid_strdup$", "^mgrid_lua_check_integers$", "^mgrid_lua_check_sizes$", "^mgrid_json_of$",
@@ -80,7 +81,7 @@ local function frees(line, name)
 end
 
 local function check_owned(path, lines, first, last)
-  local held, texts, without = {}, {}, nil -- without: a block in which nothing was made
+  local held, texts, without = {}, {}, nil -- without: a block that runs only if nothing was made
   for at = first, last do
     local line = lines[at]:gsub("/%*.-%*/", ""):gsub('"[^"]*"', '""')
     if without and line:find("^" .. without .. "}") then without = nil end

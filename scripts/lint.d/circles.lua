@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
 --
--- circles.lua BUILD MODULE...: list files of src that call each other in a circle (by the symbols that their objects
--- define and need, nm), and folders that do so by calls or includes, a line for each circle. Also list each call of a
--- module by a folder of the core, or by a module before it.
+-- circles.lua BUILD MODULE...: list the circles in which files of src call each other (nm shows the symbols that their
+-- objects define and need), and the circles of folders by calls or by includes, a line for each circle. Also list each
+-- call of a module by a folder of the core, or by a module before it.
 
 -- The exceptions with their reasons: folders whose files may call in a circle, folders that may be in a circle, and
 -- files.

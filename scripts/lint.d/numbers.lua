@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
 -- numbers.lua FILE...: list calls in C that print or read floating point in the locale of the host. mgrid_vformat and
--- mgrid_read_double (src/base/chars.c) do not depend on it. The command sets its own locale first, so it may use
+-- mgrid_read_double (src/base/chars.c) do not depend on the locale. The command sets the locale first, so it may use
 -- printf.
 
 local FLOATING = "%%[-+ #0']*[%d*]*%.?[%d*]*l?[aAeEfFgG]"

@@ -2,7 +2,7 @@
 --
 -- waits.lua          list the public calls that wait for other ranks, as scripts/lab/faults strikes them:
 --                    "c/mgrid_open", "lua/Group:allreduce", "python/State.prove", "run/step"
--- waits.lua check    a line for each public function that reaches a wait and does not say that it is
+-- waits.lua check    print a line for each public function that reaches a wait and is not documented as
 --                    collective, and for each collective call that no fault test reaches
 --
 -- The documentation is the comments of the public headers, the annotations of Lua, the docstrings of Python, and the
@@ -201,7 +201,7 @@ end
 
 for _, id in ipairs(order) do
   if not tested[id] and not EXCUSED[id] then
-    print(id .. " waits for other ranks, and no fault test reaches it (tests/mpi/calls.*; or EXCUSED here)")
+    print(id .. " waits for other ranks, and no fault test reaches it: add it to tests/mpi/calls.*, or to EXCUSED")
   end
 end
 local function all_of(set)
@@ -211,7 +211,7 @@ local function all_of(set)
   return list
 end
 for _, id in ipairs(all_of(EXCUSED)) do
-  if not listed[id] then print(id .. " is excused in waits.lua, and does not say that it is collective") end
+  if not listed[id] then print(id .. " is in EXCUSED of waits.lua, but is not documented as collective") end
 end
 local used = {}
 local function complain(id, text)
@@ -242,6 +242,6 @@ for _, id in ipairs(all_of(python)) do
 end
 for _, id in ipairs(all_of(LOCAL)) do
   if not used[id] then
-    print(id .. " is called local in scripts/lint.d/waits.lua, and reaches no wait, or says that it is collective")
+    print(id .. " is in LOCAL of scripts/lint.d/waits.lua, but reaches no wait, or is documented as collective")
   end
 end

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
 -- annotations.lua: read lua/moongrid/meta*.lua for the references of the manual (man.lua) and of the site (site.lua),
--- and for cookbook_spec, which tests the examples. Returns
+-- and for cookbook_spec, which tests the examples. It returns two functions:
 --
 -- examples()    the lines "Example: `CODE` is `GROUPS`." of the verbs: { { code =, groups =, verb = "Family:pick" } }
 -- fields(CLASS) the fields of a class: { { name =, doc = } }

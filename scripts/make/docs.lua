@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: MIT
 --
--- docs.lua [--check]: write the options of families and the functions that open backends in lua/moongrid/meta.lua, and
--- how many cases are recorded in README.md. It gets them from the built library, by moongrid.options(), and from
--- tests/golden, and replaces the lines between two markers in each file; do not edit these by hand. With --check it
--- writes nothing, names the files that would change and fails. Run in the project's root by make docs.
+-- docs.lua [--check]: write the options of families and the functions that open backends into lua/moongrid/meta.lua,
+-- and the number of recorded cases into README.md. It gets them from the built library, by moongrid.options(), and from
+-- tests/golden, and replaces the lines between two markers in each file; do not edit these lines by hand. With --check
+-- it writes nothing, names the files that would change, and fails if there are any. make docs runs it in the root.
 
 local options, fields, backends = require "moongrid".options()
 local check = arg[1] == "--check"

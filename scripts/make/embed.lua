@@ -1,14 +1,14 @@
 -- SPDX-License-Identifier: MIT
 --
 -- embed.lua OUT [WITHOUT...]: write as C the Lua files that are inside the library: lua/prelude, lua/machine, the
--- bundled recipes except those named WITHOUT, and the pictures. embed.lua --command OUT [WITHOUT...]: write those that
--- are only in the command: lua/command except the subcommands named WITHOUT, the charts of a step, and the files that
--- `init` writes. Each file is a row of bundle.h: its text, and for files that every start needs also the form compiled
--- by this Lua, which loads ten times faster. The library uses this form only with the release of Lua that made it. Run
--- in the project's root by make.
+-- bundled recipes except those named WITHOUT, and the pictures. embed.lua --command OUT [WITHOUT...]: write the files
+-- that are only in the command: lua/command except the subcommands named WITHOUT, the charts of a step, and the files
+-- that `init` writes. Each file is a row of bundle.h: its text, and for files that every start needs also bytecode,
+-- which loads ten times faster. The library uses the bytecode only with the release of Lua that made it. make runs this
+-- script in the root.
 
--- The compiled files: those that a plan needs, the subcommands that answer at once, and recipes that take half a
--- millisecond to parse. Others are loaded when they are needed, and then work for longer than that, or after an error.
+-- The files with bytecode: those that a plan needs, the subcommands that answer at once, and recipes that take half a
+-- millisecond to parse. Other files are loaded for work that takes longer than parsing them, or after an error.
 local COMPILED = {}
 for name in ([[
   prelude/queries prelude/kinds prelude/options prelude/parameters prelude/policies prelude/recipe
@@ -39,8 +39,8 @@ end
 local function whole(path) return assert(io.open(path, "rb")):read "a" end
 
 -- Remove indentation, comments and blanks from a file's text. Keep the lines, so that line numbers in messages stay
--- right. From a line with a string remove only the indentation. Refuse a file that then compiles to other code, such as
--- one with a long string over indented lines.
+-- right. From a line with a string remove only the indentation. Refuse a file if the result compiles to other code, as
+-- with a long string over indented lines.
 local function shortened(path)
   local lines = {}
   for written in io.lines(path) do
@@ -92,7 +92,7 @@ local function start_row(name, path)
   return { name, shortened(path), compiled = is_compiled(path), stripped = not keep_lines }
 end
 
--- A recipe's text is also shown, and its lines are in messages.
+-- Keep the whole text of a recipe, because the command shows it, and its lines for messages.
 local function recipe_row(name, path) return { name, whole(path), compiled = is_compiled(path) } end
 
 -- A page, as a chunk that returns it.

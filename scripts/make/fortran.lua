@@ -3,9 +3,9 @@
 -- fortran.lua TEXT VERSION HEADER...: write the public headers as the Fortran module `moongrid` to stdout, followed by
 -- the Fortran functions in the file TEXT. An unknown type ends the build.
 --
--- A struct mgrid_x is type(mgrid_x_t), because Fortran ignores case and a function may have the name of a struct; a
--- pointer to an object is type(c_ptr); a text is an array of characters that ends with c_null_char; NULL for a struct
--- or a result is an argument that is left out.
+-- A struct mgrid_x is type(mgrid_x_t), because Fortran ignores case and a function may have the name of a struct. A
+-- pointer to an object is type(c_ptr). A text is an array of characters that ends with c_null_char. To pass NULL for a
+-- struct or for a result, leave out the argument.
 
 local headers = dofile "scripts/make/headers.lua"
 local trim, declared = headers.trim, headers.declared
@@ -140,9 +140,10 @@ module moongrid
 ]]):format(version))
 for _, constant in ipairs(constants) do say(1, "integer(c_int), parameter :: %s = %d", constant[1], constant[2]) end
 
--- Return the bytes of a struct and its alignment, on 64 bits.
 local bytes = { ["integer(c_int)"] = 4, ["logical(c_bool)"] = 1, ["character(kind=c_char)"] = 1 }
 local laid = {}
+
+-- Return the bytes of a struct and its alignment, on 64 bits.
 local function lay_out(list)
   local size, widest = 0, 1
   for _, c in ipairs(list) do

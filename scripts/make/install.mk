@@ -2,12 +2,12 @@
 #
 # What is installed, and packed for a release. The Makefile includes this.
 #
-# make install      PREFIX=/usr/local DESTDIR=; make uninstall takes the same. The playground, too, if make wasm has made it
+# make install      PREFIX=/usr/local DESTDIR= (make uninstall: likewise); with the playground, if make wasm has made it
 # make install-lua  the Lua module alone, for LuaRocks (scripts/release/*.rockspec)
 # make rock         build/dist/moongrid-VERSION-1.src.rock, for luarocks install
 # make wheel        build/wheel/*.whl, for pip (scripts/release/wheel)
 # make deb          build/deb/*.deb, packages for Debian (scripts/release/debian/)
-# make dist         build/dist/moongrid-VERSION.tar.gz, which builds without git, and the licences of what is linked
+# make dist         build/dist/moongrid-VERSION.tar.gz, which builds without git, and a list of licences of linked libraries
 
 PREFIX   ?= /usr/local
 LIBDIR   ?= $(PREFIX)/lib

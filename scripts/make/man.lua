@@ -13,7 +13,7 @@ local function plain(text)
   return (text:gsub("\\", "\\e"):gsub("%-", "\\-"):gsub("\n([.'])", "\n\\&%1"):gsub("^([.'])", "\\&%1"))
 end
 
--- Wrap text to lines of at most 72 characters; `deeper` is put before each but the first.
+-- Wrap text to lines of at most 72 characters; each line but the first begins with `deeper`.
 local function folded(text, deeper)
   local lines = { "" }
   for word in text:gmatch "%S+" do

@@ -4,7 +4,7 @@
 -- Comments are filled; declarations are wrapped to fit a terminal, with their comments in a separate column.
 
 local headers = dofile "scripts/make/headers.lua"
-local WIDTH = 72 -- columns of what is not filled; a page of manual is indented by 7
+local WIDTH = 72 -- columns of lines that are not filled; a manual page is indented by 7
 
 -- Wrap words to lines of at most `width` characters, as a list. Keep the end of a comment with its last word.
 local function lines_of(words, width)

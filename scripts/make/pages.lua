@@ -37,8 +37,8 @@ function M.base64(bytes)
   return table.concat(out)
 end
 
--- Return the part of an address behind "#" with which the playground opens a recipe: base64url of deflate, which here
--- stores and does not compress.
+-- Return the part of an address after "#" with which the playground opens a recipe: base64url of a deflate stream,
+-- which is stored without compression.
 function M.address(name, text, world)
   local quoted = dofile "lua/pictures/words.lua".quoted
   local json = ('[[%s,%s,%d,[]],[],null,""]'):format(quoted(name), quoted(text), world)

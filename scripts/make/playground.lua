@@ -21,12 +21,12 @@ local function example(group, path, title, world, params, text)
   examples[#examples + 1] = { group, title, path:match "[^/]+$", text or whole(path), world, list }
 end
 
--- Return the recipe in README.md.
+-- The recipe in README.md.
 local readme = whole "README.md":match "```lua\n(return recipe.-)```"
 example("First steps", "layout.lua", "Three kinds of parallelism", 16, "", readme)
 for _, row in ipairs {
   { "moe.lua", "A mixture of experts", 16, "tp=2 pp=2" }, { "encoder_decoder.lua", "An encoder and a decoder", 12, "" },
-  { "pools.lua", "Pools of actors and learners", 16, "" }, { "prefill_decode.lua", "Prefill and decode", 16, "" },
+  { "pools.lua", "Images, pools, groups of bands", 16, "" }, { "prefill_decode.lua", "Prefill and decode", 16, "" },
   { "fsdp_tp.lua", "FSDP and tensor parallelism", 16, "" },
 } do
   example("First steps", "examples/" .. row[1], row[2], row[3], row[4])

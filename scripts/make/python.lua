@@ -27,8 +27,8 @@ for _, constant in ipairs(constants) do value_of[constant[1]] = constant[2] end
 local plain = { int64_t = "c_int64", uint64_t = "c_uint64", size_t = "c_size_t", int = "c_int", bool = "c_bool",
   double = "c_double" }
 
--- Return the type of ctypes for a type of C. `called`: it is the type of a callback's argument, where a char * may lack
--- the 0 at its end.
+-- Return the type of ctypes for a type of C. called: the type is that of a callback's argument, where a char * may have
+-- no 0 at its end.
 local function ctype(type, where, called)
   type = trim(type):gsub("^const ", "")
   local base, stars = type:match "^(%w[%w_]*) ?([*const ]*)$"

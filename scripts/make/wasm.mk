@@ -2,8 +2,8 @@
 #
 # moongrid in a browser. The Makefile includes this.
 #
-# make wasm         build/wasm/: moongrid.js and moongrid.wasm, of src/page/page.c, by emscripten (scripts/setup --site)
-#                   and Debian's sources of what they link; playground.html, the page with both in it
+# make wasm         build/wasm/: moongrid.js and moongrid.wasm, from src/page/page.c, by emscripten (scripts/setup --site),
+#                   with libraries from Debian's sources; playground.html, a page with both in it
 
 W := build/wasm
 AS_WASM := CC=emcc OPT=-Os CFLAGS='-include page/missing.h' OF_PAGE=--page $(ALL_BACKENDS:%=HAVE_%=) \

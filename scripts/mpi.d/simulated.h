@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** simulated.h - what SimGrid's SMPI (3.32) lacks, for scripts/lab/simulate, which includes it
-** before code that waits or calls MPI. All ranks are threads of one process, of which one runs at a
-** time: so clocks and sleeps are the simulation's, and a watchdog cannot run beside them.
+** simulated.h - what SimGrid's SMPI (3.32) lacks. scripts/lab/simulate includes this file before
+** code that waits or calls MPI. All ranks are threads of one process, of which one runs at a time.
+** So clocks and sleeps are those of the simulation, and a watchdog cannot run beside the ranks.
 */
 #ifndef MGRID_SIMULATED_H
 #define MGRID_SIMULATED_H
@@ -18,8 +18,8 @@ __attribute__((visibility("default"))) int main(int argc, char **argv);
 int smpi_clock_gettime(clockid_t clock, struct timespec *t);
 int smpi_nanosleep(const struct timespec *t, struct timespec *left);
 
-/* A microsecond: waiting costs nothing here, and the next message, for which others sleep, arrives
-** before any sleep ends. */
+/* Sleep a microsecond of simulated time, whatever *t is: frequent polls cost nothing here, and find
+** a message soon after it arrives. */
 static inline int simulated_sleep(const struct timespec *t, struct timespec *left) {
   const struct timespec microsecond = { 0, 1000 };
   (void)t;
@@ -32,7 +32,7 @@ static inline int simulated_thread(pthread_t *t, const pthread_attr_t *a, void *
   return EAGAIN;
 }
 
-/* SMPI's own answer is true only of rank 0. */
+/* SMPI itself answers yes only on rank 0. */
 static inline int simulated_main_thread(int *flag) {
   *flag = 1;
   return MPI_SUCCESS;
@@ -44,8 +44,9 @@ static inline int simulated_test(MPI_Request *request, int *flag, MPI_Status *st
   return MPI_Test(request, flag, status == MPI_STATUS_IGNORE ? &own : status);
 }
 
-/* SMPI's non-blocking collectives send from each rank to each other; its blocking ones use trees,
-** as MPI libraries do. So block: all ranks come to the collectives in one order. */
+/* SMPI's non-blocking collectives send a message from each rank to each other rank; its blocking
+** collectives use trees, as MPI libraries do. So make a blocking call: it cannot deadlock, since
+** all ranks call collectives in one order. */
 #define SIMULATED_AT_ONCE(call) (*request = MPI_REQUEST_NULL, call)
 
 static inline int simulated_iallreduce(const void *send, void *recv, int n, MPI_Datatype type,

@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: MIT
 --
 -- site.lua OUT: write the documents as the pages of a site, in OUT/docs, with OUT/mkdocs.yml for mkdocs
--- (scripts/release/site). Each README is a page, as is each source file that a page links. The headers, the annotations
+-- (scripts/release/site). Each document is a page, and each source file that a page links. The headers, the annotations
 -- of Lua and the help of the command become references; three recipes are drawn. If `make wasm` has made the
--- playground, it is on the site, and each recipe on a page has a link that opens it there.
+-- playground, the site has it, and each recipe on a page has a link that opens the recipe in the playground.
 
 local out = ...
 local headers = dofile "scripts/make/headers.lua"
@@ -77,7 +77,7 @@ gather(menu)
 
 -- ------------------------------------------------------------------------ links
 
--- "a/b/../c" without the dots.
+-- Return a path without "..": "a/c" for "a/b/../c".
 local function plain(path)
   local parts = {}
   for part in path:gmatch "[^/]+" do
@@ -280,7 +280,7 @@ end
 
 -- ------------------------------------------------------------------------ write
 
--- What the home page has beside README, before its first heading: the playground, and the pictures.
+-- Return what the home page has before the first section of README: a link to the playground, and the pictures.
 local function home()
   local gallery = {}
   for file in read "examples/pictures/README.md":gmatch "%]%(([%w_]+%.svg)%)" do

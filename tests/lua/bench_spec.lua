@@ -52,6 +52,15 @@ describe("scripts/lab/bench", function()
     end)
   end
 
+  it("has Python programs that find the modules of tests/torch", function()
+    for _, name in ipairs { "dtensor.py", "torch_groups.py" } do
+      local file = assert(io.open("scripts/lab/bench.d/" .. name))
+      local levels = file:read "a":match 'parents%[(%d)%] / "tests" / "torch"'
+      file:close()
+      assert(io.open(("scripts/lab/bench.d/%stests/torch/processes.py"):format(("../"):rep(levels)))):close()
+    end
+  end)
+
   it("creates communicators in every way, and counts them", function()
     if not has "mpirun" then return pending "no MPI here" end
     local out, result = bench "create"

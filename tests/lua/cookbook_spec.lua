@@ -45,6 +45,11 @@ describe("the cookbook", function()
     end)
   end
 
+  it("has all spare ranks of a node in standby", function()
+    local standby = mg.load("examples/cookbook/spares.lua"):plan(8, { spare = 2, tp = 2 }):family "standby"
+    assert.same({ { 2, 3 }, { 6, 7 } }, { standby:ranks(0), standby:ranks(1) })
+  end)
+
   it("refuses a world that the stages leave ranks of", function()
     local _, err, code = run "build/moongrid plan examples/cookbook/asymmetric_stages.lua --world 20"
     assert.are.same({ 1, "moongrid: examples/cookbook/asymmetric_stages.lua:14: covers: rank 16 is in no group\n" },

@@ -232,14 +232,14 @@ describe("experts", function()
   end)
 
   for line, message in pairs {
-    ["experts=18"] = "examples/experts.lua:38: 18 experts on ep 4 ranks: a multiple of ep",
-    ["loads=1,2,3"] = "examples/experts.lua:50: 3 loads of 16 experts",
+    ["experts=18"] = "examples/experts.lua:38: experts 18 is not a multiple of ep 4",
+    ["loads=1,2,3"] = "examples/experts.lua:50: 3 loads for 16 experts",
     ["owners=1,2,3"] = "examples/experts.lua:57: tensor 'up': axis 'expert' has 3 owners, but its 16 elements need one each"
       .. "\nexamples/experts.lua:58: tensor 'down': axis 'expert' has 3 owners, but its 16 elements need one each",
     ["owners=1,2,3,4,0,1,2,3,0,1,2,3,0,1,2,3"] =
       "examples/experts.lua:57: tensor 'up': axis 'expert': the owner of element 3 is 4, but its pieces (ep 4) are 0 to 3"
       .. "\nexamples/experts.lua:58: tensor 'down': axis 'expert': the owner of element 3 is 4, but its pieces (ep 4) are 0 to 3",
-    ["ep=3"] = "examples/experts.lua:38: 16 experts on ep 3 ranks: a multiple of ep",
+    ["ep=3"] = "examples/experts.lua:38: experts 16 is not a multiple of ep 3",
   } do
     it("refuse " .. line, function()
       support.refuses(("plan %s --world 8 %s"):format(recipe, line), 1, "moongrid: " .. message)

@@ -193,7 +193,7 @@ describe("a machine", function()
     local out, err = support.run("LUA_CPATH_5_4='build/?.so;;' lua5.4 examples/cheapest_nodes.lua " .. recipe .. " 8 '" .. words .. "'")
     assert.equal("", err)
     assert.truthy(out:find("switch: 6e+09 bytes, at least 0\n  6e+09 bytes leave s0; dp sends most\n", 1, true), out)
-    assert.truthy(out:find("\nNVLink connects each node\non other nodes 0 bytes\nn", 1, true), out)
+    assert.truthy(out:find("\nNVLink connects each node\non the nodes below 0 bytes\nn", 1, true), out)
   end)
 end)
 

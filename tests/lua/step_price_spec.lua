@@ -126,7 +126,7 @@ describe("the price of a step", function()
   it("is asked by examples/waits.lua who waits for whom", function()
     local out, err, code = run "LUA_CPATH_5_4='build/?.so;;' lua5.4 examples/waits.lua megatron 64 dgx-h100 tp=8 pp=4 layers=32"
     assert.same({ "", 0 }, { err, code })
-    assert.truthy(out:find "\n157[.,]289 ms on node:.-\nrank 0 and 15 like it\n +[%d.,]+ ms, 16 times, in recv%(pp%) for rank 16\n")
+    assert.truthy(out:find "\n157[.,]289 ms on node:.-\nrank 0 and 15 others of its type\n +[%d.,]+ ms, 16 times, in recv%(pp%) for rank 16\n")
   end)
 
   it("has the bytes of groups that share ranks once, and names once what is read of them", function()

@@ -110,15 +110,15 @@ describe("scripts/test --covering", function()
 
   it("says that none does, that the file is not what was recorded, and what a place is", function()
     assert.are.same({ "", "test: no quick part reaches src/a.c:6\n", 0 }, { run_in(dir, "scripts/covering src/a.c:6") })
-    assert.are.same({ "first: 1 rank\n", "test: note: src/a.c has changed since the record, so lines may have moved; --again makes it "
-      .. "anew\n", 0 }, { run_in(dir, "echo >> src/a.c; scripts/covering src/a.c:4") })
+    assert.are.same({ "first: 1 rank\n", "test: note: src/a.c has changed since the record, so lines may have moved; --again makes a "
+      .. "new record\n", 0 }, { run_in(dir, "echo >> src/a.c; scripts/covering src/a.c:4") })
     for _, place in ipairs { "src/a.c", "src/a.c:0", "src/a.c:99", "src/b.c:1", "src/a.c:x" } do
-      assert.are.same({ "", ("test: --covering FILE:LINE, a line of C or Lua, not '%s'\n"):format(place), 2 },
+      assert.are.same({ "", ("test: --covering wants FILE:LINE, an existing line of C or Lua, not '%s'\n"):format(place), 2 },
         { run_in(dir, "scripts/covering " .. place) })
     end
     local out, err, code = run "scripts/test --covering"
     assert.are.same({ "", 2 }, { out, code })
-    assert.truthy(err:find("test: --covering FILE:LINE, as src/plan/plan.c:100; the parts are\n", 1, true) == 1, err)
+    assert.truthy(err:find("test: --covering wants FILE:LINE, such as src/plan/plan.c:100; the parts are\n", 1, true) == 1, err)
   end)
 
   it("is in the help", function()
@@ -127,7 +127,7 @@ describe("scripts/test --covering", function()
     for _, option in ipairs { "--fast", "--list", "--covering FILE:LINE", "--mpi NAME", "--plain", "--no-setup" } do
       assert.truthy(out:find(" " .. option .. " ", 1, true), option)
     end
-    assert.truthy(out:find("--again: make it again", 1, true))
+    assert.truthy(out:find("--again: make a new record", 1, true))
     assert.falsy(out:find("#", 1, true))
   end)
 end)
@@ -150,7 +150,7 @@ describe("scripts/mpi", function()
   it("needs a name and a command, or a name for --install", function()
     for _, words in ipairs { "", "mpich4", "--install", "--instal mpich5" } do
       local _, err, code = run("scripts/mpi " .. words)
-      assert.equal("mpi: mpi NAME COMMAND..., --list, --install NAME, --module\n", err)
+      assert.equal("mpi: usage: mpi NAME COMMAND..., --list, --install NAME or --module\n", err)
       assert.equal(2, code)
     end
   end)
@@ -182,7 +182,7 @@ describe("scripts/launch", function()
   it("needs a number of ranks and a command", function()
     for _, words in ipairs { "", "2", "0 true", "two true", "-1 true" } do
       local _, err, code = run("scripts/launch " .. words)
-      assert.equal("launch: launch N COMMAND..., where N ranks are 1 or more\n", err)
+      assert.equal("launch: usage: launch N COMMAND..., with N of 1 or more\n", err)
       assert.equal(2, code)
     end
   end)
@@ -287,7 +287,7 @@ describe("scripts/mutants", function()
     for _, words in ipairs { "", "src/none.c", "src/plan/diff.c:x", "src/plan/diff.c --count x", "src/plan/diff.c --seed" } do
       local out, err, code = run("scripts/mutants " .. words)
       assert.are.same({ "", 2 }, { out, code }, words)
-      assert.truthy(err:find("^mutants: mutants FILE%[:LINE%]"), err)
+      assert.truthy(err:find("^mutants: usage: mutants FILE%[:LINE%]"), err)
     end
   end)
 end)

@@ -24,7 +24,7 @@ return recipe {
     local g = grid(world, "col-row", { col = p.p_col or fill, row = rows or fill })
     local t = topology(world)
     t.cart_x, t.cart_y, t.cart_z = g:cartesian(periods(y, z)), g:cartesian(periods(x, z)), g:cartesian(periods(x, y))
-    t.col, t.row = g:cartesian { "row" }, g:cartesian { "col" } -- its names: COMM_COL has the ranks of a column
+    t.col, t.row = g:cartesian { "row" }, g:cartesian { "col" } -- as 2DECOMP&FFT: COMM_COL has the ranks of a column
     return t
   end,
 }

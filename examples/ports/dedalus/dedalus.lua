@@ -1,5 +1,5 @@
--- The groups of Dedalus: a mesh of processes, and its parts along any of its axes. dedalus/core/distributor.py and
--- arithmetic.py make them by MPI_Cart_create and MPI_Cart_sub. As there, the last axis varies fastest.
+-- The groups of Dedalus: a mesh of processes, and its parts along any choice of axes. dedalus/core/distributor.py and
+-- arithmetic.py make them by MPI_Cart_create and MPI_Cart_sub. As in Dedalus, the last axis varies fastest.
 return recipe {
   doc = "Dedalus: a mesh of processes, and its parts along its axes",
   params = { mesh = param.list({ 2, 2 }, "processes along each axis of the mesh") },

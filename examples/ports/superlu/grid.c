@@ -16,9 +16,9 @@ static struct kept {
   const gridinfo_t *grid;
   mgrid_state *state;
   struct kept *next;
-} * all; /* the states of the grids that are open: a gridinfo_t has no room */
+} * all; /* the states of the open grids: a gridinfo_t has no field for its state */
 
-/* Return the argument "ranks=...", row by row; the map goes column by column. */
+/* Return the argument "ranks=...", which lists ranks row by row; `map` has them by columns. */
 static char *ranks_of(int nprow, int npcol, const int *map, int ldmap) {
   char *text = malloc(8 + 12 * (size_t)nprow * (size_t)npcol), *at = text;
   if (!text) return NULL;

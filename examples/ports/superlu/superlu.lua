@@ -1,11 +1,11 @@
 -- The groups of SuperLU_DIST: a grid of processes, its rows and its columns. SRC/superlu_grid.c makes them by
--- MPI_Comm_create and two MPI_Comm_split. As there, the columns vary fastest; ranks outside the grid are in no group.
+-- MPI_Comm_create and two MPI_Comm_split. As in that file, columns vary fastest; ranks outside the grid have no group.
 return recipe {
   doc = "SuperLU_DIST: a grid of processes, its rows and columns",
   params = {
     nprow = param.size(1, "rows"),
     npcol = param.size(1, "columns"),
-    ranks = param.list(nil, "the rank at each place, row by row; default: the first ones in order"),
+    ranks = param.list(nil, "the rank at each place, row by row; default: the first ranks in order"),
   },
   idle = "allow",
   build = function(world, p)

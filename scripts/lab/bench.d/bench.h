@@ -38,7 +38,7 @@ __attribute__((noreturn)) static inline void die(const char *why) {
 /* memory.c, in the programs that are built with it: every allocation of the process. */
 typedef struct memory {
   long calls;        /* malloc, calloc, realloc, ... */
-  size_t live, peak; /* bytes, as malloc_usable_size has them */
+  size_t live, peak; /* bytes, as malloc_usable_size counts them */
 } memory;
 extern memory memory_used;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
 ** blocks.c - move a block-cyclic matrix of doubles, as in ScaLAPACK, to another grid of processes
-** with other blocks: blocks EDGE TURNS P Q BLOCK P2 Q2 BLOCK2. Compares a move with pdgemr2d; both
-** give the same result on every rank.
+** with other blocks: blocks EDGE TURNS P Q BLOCK P2 Q2 BLOCK2. Compares a move with pdgemr2d, in
+** time and, on every rank, in its result.
 */
 #include "carry.h"
 
@@ -32,7 +32,7 @@ static mgrid_plan *layout(dealing d) {
   return plan_of(dims, "f64", axes);
 }
 
-/* Rows that a coordinate has. */
+/* Return the number of rows that a coordinate has. */
 static int local_rows(dealing d) {
   int n = 0;
   for (int at = rank / d.q * d.block; at < edge; at += d.p * d.block)

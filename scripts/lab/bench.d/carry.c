@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
-** carry.c - time a move, and beside it MPI_Alltoallw, non-blocking messages of the same datatypes,
-** persistent messages of packed buffers, and an all-gather with a slice: carry EDGE TURNS A B,
-** under mpirun of A x B ranks. A square of f32 with rows cut by dim a and columns by dim b becomes
-** one with columns cut by a and rows by b: torch's (Shard0, Shard1) to (Shard1, Shard0). With B 1
-** it is cut by rows, then by columns.
+** carry.c - measure the time of a move, of MPI_Alltoallw, of non-blocking messages of the same
+** datatypes, of persistent messages of packed buffers, and of an all-gather with a slice: carry
+** EDGE TURNS A B, under mpirun of A x B ranks. A square of f32, whose rows dim a cuts and whose
+** columns dim b cuts, moves to columns cut by a and rows cut by b: torch's (Shard0, Shard1) to
+** (Shard1, Shard0). With B 1 the square is cut by rows before, by columns after.
 */
 #include "carry.h"
 
@@ -30,7 +30,7 @@ static float element(int64_t row, int64_t column) {
 static MPI_Request *persistent;
 static float *packed;
 
-/* Only for rows to columns, where the received data is contiguous. */
+/* Only for B 1, where the data received from a rank is contiguous. */
 static void make_persistent(void) {
   int64_t rows = edge / a;
   int n = (int)(rows * rows);
@@ -58,7 +58,7 @@ static void by_persistent(void) {
 
 /* -------------------------------------------------------- all-gather and slice */
 
-static float *whole; /* all parts, one behind the other */
+static float *whole; /* all parts, one after the other */
 
 static void by_gather(void) {
   int64_t rows = edge / b, columns = edge / a, first_row = rank % b * rows,

@@ -70,7 +70,7 @@ static void by_move(void) {
 
 /* ------------------------------------------------------------- MPI_Alltoallw */
 
-/* Types are made once, as a trainer would: of each peer its pieces, which are boxes. */
+/* Make the types once, as a trainer does: for each peer a type of the pieces, which are boxes. */
 static int *nothing;
 static MPI_Datatype *send_type, *recv_type, element_type;
 
@@ -162,8 +162,8 @@ typedef struct way {
 } way;
 
 /* In each turn run all ways, one after the other, so that other work on the machine slows all of
-** them alike. Print for each its name, and the ms of the slowest rank. `right` checks `to`, which
-** is cleared before each way. */
+** them alike. For each way print its name, and the ms of the slowest rank. `right` checks `to`,
+** which is cleared before each way. */
 static void take_turns(const way *ways, int n, int turns, bool (*right)(void)) {
   double *spent = room((int64_t)turns * n * (int64_t)sizeof *spent);
   for (int turn = -2; turn < turns; turn++)

@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: MIT
 --
 -- The part `congestion` of scripts/lab/bench: is a placement that costs less also faster? 512 ranks run on 64 hosts, on
--- a fat tree and on a dragonfly. SimGrid's SMPI (Debian: libsimgrid-dev) sends what the families send (traffic.c), a
--- 1024th of the bytes, with the congestion of each link. For 10 random orders of the hosts there are three placements:
--- the order itself, by Scotch, and by moongrid. Kendall's tau compares the order of these 30 by the seconds of `place`
--- (busiest link of each level) with that by the simulated seconds.
+-- a fat tree and on a dragonfly. SimGrid's SMPI (Debian: libsimgrid-dev) simulates the messages of the families
+-- (traffic.c), with a 1024th of the bytes, and the congestion of each link. For 10 random orders of the hosts there are
+-- three placements: the order itself, Scotch's, and moongrid's. Kendall's tau compares the order of these 30 placements
+-- by the seconds of `place` (busiest link of each level) with their order by the simulated seconds.
 
 local json = require "dkjson"
 local placing = require "placing"

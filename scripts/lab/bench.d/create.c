@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** create.c - create the communicators of a layout in one way, once cold and once again, under
-** mpirun. Rank 0 prints. Checks every communicator: size, rank, the sum of its members.
+** create.c - create the communicators of a layout in one way, twice in a process (the first time
+** cold), under mpirun. Rank 0 prints the times. Checks the size of every communicator, the rank in
+** it, and the sum of its members.
 **
 **     create small|grid3d|pencil|facts|megatron ours|world|world_kind|split|group|best|idup|split_best|by_size|threads|dup
 */
@@ -16,7 +17,7 @@ enum { MOST = 64 };
 
 typedef struct job {
   const mgrid_plan *plan;
-  int rank, size, n; /* n communicators are held, `calls` were made */
+  int rank, size, n; /* n: communicators that are held; calls: creating calls of MPI */
   int calls;
   MPI_Comm comm[MOST];
   int want_rank[MOST], want_size[MOST];
@@ -148,7 +149,7 @@ static void by_best(job *j) {
   }
 }
 
-/* The same, but small groups first. Still one order for the whole job: (size, family). */
+/* As by_best, but small groups first: in the order (size, family), the same on all ranks. */
 static void by_size(job *j) {
   for (int64_t size = 2; size <= j->size; size++)
     for (int k = 0; k < (int)j->view.ncomms; k++) {
@@ -160,8 +161,8 @@ static void by_size(job *j) {
     }
 }
 
-/* The same, but a communicator with the members of an earlier one (their options differ) is
-** duplicated from it, with all duplications in progress at once. */
+/* As by_best, but a communicator with the members of an earlier one (and other options) is a
+** duplicate of that one, with all duplications in progress at once. */
 static void by_idup(job *j) {
   MPI_Request wait[MOST];
   MPI_Status ended[MOST]; /* gcc takes MPICH's MPI_STATUSES_IGNORE for an array of none */
@@ -189,7 +190,7 @@ static void by_idup(job *j) {
   MPI_Waitall(n, wait, ended);
 }
 
-/* The same by splits of the world, one for each family that creates any communicator in the job. */
+/* As by_best, but by a split of the world for each family that creates communicators. */
 static void by_split_best(job *j) {
   for (int i = 0; i < (int)mgrid_plan_nfamilies(j->plan); i++) {
     const mgrid_family *f = j->plan->content.entry[i].family;
@@ -203,7 +204,8 @@ static void by_split_best(job *j) {
   }
 }
 
-/* All at once, a thread for each; tags tell them apart. Needs MPI_THREAD_MULTIPLE. */
+/* As by_best, but all at once, by a thread for each, with different tags. Needs
+** MPI_THREAD_MULTIPLE. */
 typedef struct errand {
   job *j;
   int k;
@@ -231,8 +233,8 @@ static void by_threads(job *j) {
   }
 }
 
-/* A duplicate of the world, as any library makes that does not use the host's communicator. The
-** time to open a backend is compared with it. */
+/* A duplicate of the world, which any library makes that does not use the host's communicator: to
+** compare with the time to open a backend. */
 static void by_dup(job *j) {
   MPI_Comm c;
   MPI_Comm_dup(MPI_COMM_WORLD, &c);
@@ -250,7 +252,7 @@ static void say_max(const char *key, double mine) {
   if (rank == 0) sample(most, "%s", key);
 }
 
-/* Milliseconds from when the last rank had opened its backend to when the last one ended. */
+/* Print the milliseconds from when the last rank had opened its backend to when the last ended. */
 static void say_after(const char *key, double opened, double done) {
   double last[2], mine[2] = { opened, done };
   int rank;
@@ -259,7 +261,7 @@ static void say_after(const char *key, double opened, double done) {
   if (rank == 0) sample(1e3 * (last[1] - last[0]), "%s", key);
 }
 
-/* Milliseconds from when the first rank began to when the last one ended. */
+/* Print the milliseconds from when the first rank began to when the last ended. */
 static void say_wall(const char *key, double began, double done) {
   double first, last;
   int rank;

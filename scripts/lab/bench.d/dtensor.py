@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """torch's DTensor from (Shard(0), Shard(1)) to (Shard(1), Shard(0)) of a square of f32:
-    dtensor.py carry EDGE TURNS A B      over gloo in A x B processes: ms of the slowest, bytes that all received
-    dtensor.py plan EDGE TURNS A B ...   each mesh planned without processes: us, and bytes of what is planned
-Lines KEY<tab>NUMBER."""
+    dtensor.py carry EDGE TURNS A B      over gloo in A x B processes: ms of the slowest process, bytes that all received
+    dtensor.py plan EDGE TURNS A B ...   plan for each mesh, without processes: us, and the bytes that the plan sends
+It prints lines KEY<tab>NUMBER."""
 from __future__ import annotations
 
 import sys
@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "torch"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tests" / "torch"))
 from processes import run  # noqa: E402  pylint: disable=wrong-import-position
 
 import torch  # noqa: E402

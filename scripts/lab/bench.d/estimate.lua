@@ -38,7 +38,8 @@ local layouts = {
   end,
 }
 
--- Return the creations in which one rank takes part: their sizes for each way of creating, and groups of the world.
+-- Return the sizes of the groups of one rank: of all families, and of the families that share with no earlier one
+-- (led); and the number of groups in the world.
 local function creations(layout, world)
   local plan = layouts[layout](world)
   local families, led, groups = {}, {}, 0
@@ -81,12 +82,13 @@ local function steps(way, c, world)
   return n, hops
 end
 
--- Return the seconds of a rank's messages, and all its seconds.
+-- Return the seconds that a rank's messages take.
 local function messages(way, c, world)
   local n, hops = steps(way, c, world)
   return hops * mpi.latency + (way == "split" and n * 8 * world / mpi.bandwidth or 0)
 end
 
+-- Return the seconds that all creations take on a rank.
 local function time(way, c, world)
   local n = steps(way, c, world)
   local sorting = way == "split" and n * world * log2(world) * mpi.sort or 0

@@ -148,7 +148,7 @@ static inline size_t rule_ndims(const rule *r) {
 
 /* ------------------------------------------------------------ by moongrid */
 
-/* The layout as a topology. NULL with *err filled where anything fails. */
+/* Return the layout as a topology, or NULL with *err. */
 static inline mgrid_topology *layout_topology(const layout *l, sizes s, bool gloo,
                                               mgrid_error *err) {
   static const int64_t ends[] = { 0, -1 };

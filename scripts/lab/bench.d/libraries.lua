@@ -7,7 +7,7 @@ local json = require "dkjson"
 
 local WAYS = "ours best split"
 
--- The points of a run: way -> its row, by layout and ranks.
+-- Return the results of a run, points[LAYOUT .. " " .. RANKS][WAY], and the commit.
 local function points(path)
   local file = io.open(path)
   local all = file and json.decode(file:read "a") or {}

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- The part `losses` of scripts/lab/bench: the time to compute how a job goes on after a loss. It measures all 2016
--- losses of two of 64 ranks with eight layouts, including the start of the command; then random losses of 4096 ranks
+-- The part `losses` of scripts/lab/bench: the time to compute how a job goes on after a loss: for all 2016 losses of
+-- two of 64 ranks with eight layouts, including the start of the command; then for random losses of 4096 ranks
 -- (test_losses.c).
 
 local LAYOUTS = { "megatron tp=4 pp=4", "deepspeed tp=4 pp=2", "megatron_deepspeed tp=4 pp=2", "picotron tp=4 pp=2",

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""CPU time of Megatron-core's own initialize_model_parallel for one rank, its files unmodified,
-with torch's new_group replaced by one that does nothing: mcore.py ROUNDS WORLD...
+"""Print the CPU time of Megatron-core's own initialize_model_parallel for one rank, with a new_group
+in place of torch's that does nothing: mcore.py ROUNDS WORLD...
 Needs torch, and megatron-core to import."""
 import importlib
 import importlib.util

@@ -22,8 +22,8 @@ local function printf(...) print((string.format(...):gsub(" +$", ""))) end
 
 -- ------------------------------------------------- MPI, against what was measured
 
--- Least squares of relative errors: time = (ranks / cores)^e x (communicators x a + steps x b). The
--- exponent is the best of a list: the more processes share a core, the colder each finds it.
+-- Fit by least squares of relative errors: time = (ranks / cores)^e x (communicators x a + steps x b). The
+-- exponent e, the best of a list, is for caches: the more processes share a core, the colder they are for each.
 local function fit(points, cores)
   local rows, best = {}, nil
   for _, p in ipairs(points) do

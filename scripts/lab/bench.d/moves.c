@@ -14,15 +14,15 @@
 
 enum { TENSORS = 16, KINDS = 3, RANKS = 64 };
 
-/* fits: 8 x 16 x copies to 16 x 8 x copies. window: the same onto the other half of the world. odd:
-** on 6 x 4 ranks of each 24, so that dims do not divide each other. */
+/* fits: 8 x 16 x copies to 16 x 8 x copies. window: the same from one half of the world to the
+** other. odd: 6 x 4 x copies to 4 x 6 x copies, so that dims do not divide each other. */
 static const char *const kinds[KINDS] = { "fits", "window", "odd" };
 
 typedef struct sides {
   mgrid_plan *from, *to;
 } sides;
 
-/* Make a plan of n tensors like this one; owns it and its grid. */
+/* Make a plan of n tensors like this one. It takes over the tensor and its grid. */
 static mgrid_plan *plan_of(int n, mgrid_tensor *x, mgrid_grid *g, int64_t world) {
   mgrid_error e = MGRID_ERROR_INIT;
   mgrid_topology *t = mgrid_topology_new(world, &e);

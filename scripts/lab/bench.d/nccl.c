@@ -5,10 +5,11 @@
 **
 **     nccl ours|plain|split|group RECIPE [NAME=VALUE ...]
 **
-** ours: moongrid. plain: the same communicators, each with an id of its first member by MPI_Send,
-** all of a rank begun at once and polled. split: a communicator of the world, then ncclCommSplit
-** for each family that shares with no other. group: every group of every family, one after the
-** other, with its id over all ranks: what trainers do by new_group.
+** ours: moongrid. plain: the same communicators; the first member sends the id of each to the other
+** members by MPI_Send, and a rank begins all its creations before it waits for any. split: a
+** communicator of the world, then ncclCommSplit for each family that shares no communicators.
+** group: every group of every family, one after the other, with its id sent to all ranks, as
+** trainers do by new_group.
 */
 #include "moongrid_mpi.h"
 #include "moongrid_nccl.h"
@@ -60,7 +61,7 @@ static void wait_for(ncclComm_t c) {
   if (state != ncclSuccess) die("a communicator was not made");
 }
 
-/* The families whose groups share with no earlier one, and have more than one rank. */
+/* The families of groups of several ranks that share no communicators with an earlier family. */
 static const mgrid_family *own(const mgrid_plan *p, size_t i) {
   const char *name = mgrid_plan_family_name(p, i);
   const mgrid_family *f = mgrid_plan_family(p, name);

@@ -10,7 +10,8 @@ local placing = require "placing"
 local write, traffic, graph_of, scotch = placing.write, placing.traffic, placing.graph_of, placing.scotch
 local cut_of = placing.cut_of
 
--- Hosts of an allocation, at random among racks of 128: the file of the switches, and the list in the order of arrival.
+-- Choose the hosts of an allocation at random in racks of 128 hosts, and write racks.conf, the file of their switches.
+-- Return the hosts in the order of arrival, and the number of chosen hosts in each rack.
 local function allocate(B, seed, hosts, racks)
   math.randomseed(seed)
   local all, size, lines = {}, {}, {}

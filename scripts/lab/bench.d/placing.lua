@@ -38,7 +38,7 @@ function placing.traffic()
   return table.concat(list, "; ")
 end
 
--- The MiB between blocks of 8 ranks: graph[a][b].
+-- Return the MiB between blocks of 8 ranks: graph[a][b].
 function placing.graph_of(plan, blocks)
   local graph = {}
   for b = 0, blocks - 1 do graph[b] = {} end
@@ -67,7 +67,8 @@ function placing.cut_of(graph, part)
   return sum
 end
 
--- Blocks to racks by Scotch; nil without it. Where it overfills a rack, blocks are moved out at the least cost.
+-- Assign blocks to racks by Scotch; return nil without Scotch. If Scotch overfills a rack, move blocks out at the least
+-- cost.
 function placing.scotch(B, graph, blocks, sizes)
   local edges, lines = 0, {}
   for b = 0, blocks - 1 do

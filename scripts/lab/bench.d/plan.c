@@ -2,7 +2,7 @@
 **
 ** plan.c - the cost of one rank's whole plan.
 **
-**     plan time ROUNDS WORLD...   microseconds, the worlds in turn so that drift hits all
+**     plan time ROUNDS WORLD...   microseconds, the worlds in turn, so that drift affects all alike
 **     plan once recipe|c WORLD    once, in a separate function: for callgrind, for memory
 **     plan check WORLD            check that the C layout is the recipe's, family by family
 */
@@ -112,7 +112,7 @@ static void measure(int rounds, int nworlds, char **worlds) {
         stages r, c;
         const char *tail = gloo ? "" : " nogloo";
         from_recipe(s, gloo, &r);
-        /* warm up, so that the next call is as in a program that plans twice */
+        /* warm up, so that the next calls are like the second plan of a program */
         from_c(s, gloo, &c);
         for (int k = 0; k < 4; k++) {
           from_c(s, gloo, &c);
@@ -161,7 +161,8 @@ static void check(int64_t world) {
 }
 
 #ifdef WITH_MEMORY
-/* Bytes at most at a time, bytes that the plan itself keeps, and calls of the allocator. */
+/* Print the most bytes allocated at a time, the bytes that the plan keeps, and the calls of the
+** allocator. */
 static void once(bool recipe, sizes s, bool gloo) {
   mgrid_error e = MGRID_ERROR_INIT;
   char text[7][48];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** policies.c - the cost of a decision in Lua, in nanoseconds: mgrid_policy_call of a small function
-** with one argument, and the same function called by Lua's own C interface with the same table; the
-** most expensive bundled policy; and a query of a recipe with many parameters.
+** policies.c - measure the cost of a decision in Lua, in nanoseconds: of mgrid_policy_call of a
+** small function with one argument, and of the same call by Lua's own C interface; of the most
+** expensive bundled policy; and of a query of a recipe with many parameters.
 **
 **     policies ROUNDS
 */
@@ -20,7 +20,7 @@ static const char function[] = "function(state, q) return q.global_batch // 4 en
 
 static volatile int64_t sink;
 
-/* Lua's own: the table of arguments, lua_pcall, the number. */
+/* The call by Lua's own C interface: the table of arguments, lua_pcall, the result. */
 static double plain(lua_State *L) {
   double t0 = now();
   for (int turn = 0; turn < TURNS; turn++) {
@@ -49,7 +49,7 @@ static double ours(mgrid_policy *p) {
   return 1e9 * (now() - t0) / TURNS;
 }
 
-/* The cosine of the bundled learning rate. */
+/* The bundled policy of the learning rate, which computes a cosine. */
 static double bundled(mgrid_policy *p) {
   mgrid_error e = MGRID_ERROR_INIT;
   mgrid_arg rate = MGRID_ARG_INIT;
@@ -63,7 +63,7 @@ static double bundled(mgrid_policy *p) {
   return 1e9 * (now() - t0) / TURNS;
 }
 
-/* megatron's rank in its tensor-parallel group. */
+/* The query of megatron for the rank in the tensor-parallel group. */
 static double query(mgrid_runtime *rt, mgrid_state *s) {
   mgrid_error e = MGRID_ERROR_INIT;
   mgrid_arg n = MGRID_ARG_INIT;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** proofs.c - what a step costs: mgrid_step_expect, in nanoseconds for a call; the executor, in
-** operations a second where each rank has a program of its own; and steps of megatron, in
+** proofs.c - measure the cost of steps: mgrid_step_expect, in nanoseconds for a call; the executor,
+** in operations a second if each rank has a program of its own; and steps of megatron, in
 ** milliseconds.
 **
 **     proofs ROUNDS
@@ -23,7 +23,7 @@ static const char followed[] =
     "s:all_gather(s.tp, 8192) s:reduce_scatter(s.tp, 8192) "
     "s:all_reduce(s.dp, 64) end) end }";
 
-/* All ranks differ, and nothing repeats. */
+/* A step in which all ranks have different programs, and no call repeats. */
 static const char executed[] = "return recipe { build = function(world) local g = grid(world, "
                                "'tp-pp-dp', { tp = 4, pp = 8, dp = fill }) "
                                "local t = topology(world) t.tp, t.pp, t.dp = g 'tp', g 'pp', g "
@@ -107,7 +107,7 @@ static void of_megatron(const char *name, int64_t world, size_t n, const char *c
   mgrid_plan_free(p);
 }
 
-/* 96 layers of the size of GPT-3. */
+/* Measure steps of 96 layers of the size of GPT-3. */
 static void all_of_megatron(void) {
   const char *const args[] = { "layers=96",         "hidden=12288", "heads=96", "tp=8",
                                "global_batch=2048", "pp=8",         "vpp=12" };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** questions.c - the cost of a question in C, in nanoseconds, and a check that it allocates nothing.
-** Uses a dry state, since no question calls MPI.
+** questions.c - measure the cost of a question in C, in nanoseconds, and check that it allocates
+** nothing. The state is dry, since no question calls MPI.
 **
 **     questions ROUNDS
 */

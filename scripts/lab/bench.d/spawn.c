@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** spawn.c - the run time of a process: spawn ROUNDS COMMAND... gives milliseconds from fork to its
-** end, and the largest resident set in KiB. Output goes to /dev/null.
+** spawn.c - measure a process: spawn ROUNDS COMMAND... prints the milliseconds from fork to the end
+** of COMMAND, and its largest resident set in KiB. The output of COMMAND goes to /dev/null.
 */
 #include "bench.h"
 

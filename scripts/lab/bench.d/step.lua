@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: MIT
 --
--- The part `step` of scripts/lab/bench: the CPU time of pricing a step, from fork to end; and, where SimGrid's SMPI is
--- there (Debian: libsimgrid-dev), prices beside the time that 64 simulated ranks of a fat tree take to execute the same
--- steps: for each layout the messages of `moongrid run --steps`, with SMPI's choice of algorithms as MPICH's, and no
--- computes. Kendall's tau compares the two orders of the layouts. Nothing is fitted to them: each is priced by the
--- machine's data, and by SMPI's own factors for messages above 64 KiB (smpi/lat-factor 11.6, smpi/bw-factor 0.94).
+-- The part `step` of scripts/lab/bench: the CPU time of pricing a step, from fork to end; and, if SimGrid's SMPI is
+-- installed (Debian: libsimgrid-dev), prices, compared with the time that 64 simulated ranks of a fat tree take for the
+-- same steps: for each layout the messages of `moongrid run --steps`, with the algorithms that SMPI chooses for MPICH,
+-- without computes. Kendall's tau compares the two orders of the layouts. No constant is fitted: prices follow from the
+-- machine's data and from SMPI's factors for messages above 64 KiB (smpi/lat-factor 11.6, smpi/bw-factor 0.94).
 
 local json = require "dkjson"
 

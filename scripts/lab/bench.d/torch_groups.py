@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Creating process groups in torch on gloo, each way in turn, each in fresh processes: torch_groups.py RANKS LAUNCHES
+"""Create process groups in torch on gloo, each way in turn, each in new processes: torch_groups.py RANKS LAUNCHES
     moongrid    moongrid.torch.groups of the recipe megatron: library, recipe, plan, agreement, groups
     megatron    Megatron-core's own initialize_model_parallel
     stock       the groups that moongrid makes, by torch's new_group, which every rank calls for every group
-Lines WAY KEY<tab>NUMBER: milliseconds from the first rank's start to the last one's end, and counts of rank 0."""
+It prints lines WAY KEY<tab>NUMBER: milliseconds from the start of the first rank to the end of the last, and counts
+of rank 0."""
 from __future__ import annotations
 
 import os
@@ -12,7 +13,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "torch"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tests" / "torch"))
 from processes import run  # noqa: E402  pylint: disable=wrong-import-position
 
 import megatron.core  # noqa: E402

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
 ** traffic.c - send the traffic of families as messages: traffic FILE. It runs under SimGrid's SMPI,
-** which prints the time (congestion.lua). Each line of the file is a call that all groups of a
-** family make at once: "ring BYTES STEPS SIZE RANK...", or "chain BYTES 1 SIZE RANK...", with the
-** ranks of all groups, SIZE to a group. In each step a rank of a ring sends BYTES to the next and receives from
-** the one before. A line begins when the one before has ended on all ranks.
+** which prints the time (congestion.lua). Each line of FILE is a call that all groups of a family
+** make at once: "ring BYTES STEPS SIZE RANK...", or "chain BYTES 1 SIZE RANK...", with the ranks of
+** all groups, SIZE to a group. In each step a rank of a ring sends BYTES to the next rank, and
+** receives from the rank before. A call begins when the call before has ended on all ranks.
 */
 #include <mpi.h>
 #include <smpi/smpi.h>

@@ -19,7 +19,7 @@ started() {
   done
 }
 
-# limited SECONDS LOG COMMAND...: return its exit code; 124 and 137 if it did not end
+# limited SECONDS LOG COMMAND...: run COMMAND and return its exit code; 124 or 137 if it did not end in time
 limited() {
   local most=$1 file=$2 rc
   shift 2
@@ -32,14 +32,15 @@ limited() {
   return $rc
 }
 
-end_started() { # all but the one that holds the GPU
+end_started() { # end all of them except `probe hold`, which holds the GPU
   local pid
   for pid in $(started); do
     [ "$pid" = "$holder" ] || kill -KILL "$pid" 2> /dev/null
   done
 }
 
-# check NAME EXIT-CODE PATTERN COMMAND...: PATTERN is the shell's, of the whole output. $why: what was wrong.
+# check NAME EXIT-CODE PATTERN COMMAND...: run COMMAND, whose whole output must match PATTERN, a pattern of the shell. Sets
+# $why to what was wrong.
 why="" found_text=""
 check() {
   local name=$1 want=$2 pattern=$3 rc bad start=$SECONDS most=$limit left=$((total - SECONDS))
@@ -63,7 +64,7 @@ check() {
   elif [ $rc -ne "$want" ]; then
     why="exit code $rc, not $want"
   elif [[ $found_text != $pattern ]]; then
-    why="its output has not $pattern"
+    why="its output does not match $pattern"
   fi
   for bad in "not allowed in the same group" "never destroyed" "would hang here" "would fault here"; do
     [ -n "${lenient:-}" ] || [[ $found_text != *"$bad"* ]] || why=${why:-"its output has '$bad'"}
@@ -73,7 +74,7 @@ check() {
   verdict "$name" "$why" $((SECONDS - start)) "$@"
 }
 
-shown() { # COMMAND...: print it for a reader
+shown() { # COMMAND...: print the command without quotes and the folder of the package
   local line="${*@Q}"
   line=${line//"$dir/usr/bin/"/}
   line=${line//"$dir/"/}
@@ -81,7 +82,7 @@ shown() { # COMMAND...: print it for a reader
   echo "${line//|/\\|}"
 }
 
-# verdict NAME WHY-NOT SECONDS COMMAND...: keep the log, rewrite the record, then say it
+# verdict NAME WHY-NOT SECONDS COMMAND...: keep the log, rewrite the record, then print the line of the check
 verdict() {
   local name=$1 why=$2 seconds=$3 tail=""
   shift 3
@@ -115,8 +116,8 @@ leave_out() { # NAME CAUSE COMMAND...
   printf '%sleft  %-66s         %s\n' "$mark" "$1" "$2"
 }
 
-# step NAME NEEDS CHECK...: run a check that needs the steps NEEDS. If it fails, and no variant of the environment makes it
-# pass, the steps that need NAME are left out. NAME "-": no step needs it.
+# step NAME NEEDS CHECK...: run a check that needs the steps NEEDS. If it fails, and passes in no variant of the environment,
+# the steps that need NAME are left out. NAME "-": no step needs this step.
 step() {
   local step=$1 needs=$2 need
   shift 2
@@ -135,7 +136,7 @@ step() {
 
 # ------------------------------------------------------------ what the logs have
 
-keep_warnings() { # of NCCL, once each, without numbers that differ between processes
+keep_warnings() { # keep each warning of NCCL once, without numbers that differ between processes
   local line seen
   while IFS= read -r line; do
     [[ $line == *"NCCL WARN"* ]] || continue

@@ -6,7 +6,7 @@
 
 # ------------------------------------------------------------------- libraries
 
-# Folders that may have a file, the requested ones first.
+# print folders that may have a library, those of LD_LIBRARY_PATH first
 places() {
   local IFS=: folder line
   for folder in ${LD_LIBRARY_PATH:-}; do echo "$folder"; done

@@ -37,9 +37,9 @@ static struct gpu {
 #define X(name) __typeof__(cuda##name) *cuda##name;
   CUDA_CALLS(X)
 #undef X
-  int rank, ranks; /* of the job; 0 of 0 before there is one */
+  int rank, ranks; /* of the job; 0 of 0 before a program has a job */
   int devices, device;
-  void (*end_all)(void); /* if one rank fails end all, because the others would wait for it */
+  void (*end_all)(void); /* a rank that fails calls it: the other ranks would wait for it */
 } gpu;
 
 __attribute__((noreturn, format(printf, 1, 2))) static inline void fail(const char *format, ...) {
@@ -104,7 +104,7 @@ static inline void choose_device(int local) {
   cuda_must(gpu.cudaSetDevice(gpu.device), "cudaSetDevice");
 }
 
-/* One number of this program, for the record; flushed, since the next call may hang. */
+/* Print one number for the record; flush it, since the next call may hang. */
 __attribute__((format(printf, 2, 3))) static inline void tell(double value, const char *key, ...) {
   va_list args;
   if (gpu.rank != 0) return;
@@ -125,7 +125,7 @@ static inline void settle(ncclComm_t comm, ncclResult_t r, const char *call) {
   nccl_must(r, call);
 }
 
-/* The same for a call that makes one, which is written only later. */
+/* Likewise for a call that makes a communicator, whose handle may be written after the call. */
 static inline void settle_new(ncclComm_t *comm, ncclResult_t r, const char *call) {
   for (double begun = now(); r == ncclInProgress && !*comm; usleep(100))
     if (now() - begun > 120) fail("%s gave no communicator within 120 seconds", call);
@@ -158,8 +158,8 @@ static inline void lane_close(lane l) {
 
 static inline double ms_since(double begun) { return 1e3 * (now() - begun); }
 
-/* A sum over a communicator whose members' ranks sum to `want`, every element looked at. Element i
-** of a rank is that rank + i. `data` is on the GPU. */
+/* Make a sum over a communicator and check every element. `want`: the sum of the members' ranks.
+** Element i of a rank is that rank + i. `data` is on the GPU. */
 static inline void sum_checked(ncclComm_t comm, cudaStream_t stream, int64_t *data, size_t count, int64_t size,
                                int64_t want, const char *what) {
   int64_t *host = malloc(count * sizeof *host);

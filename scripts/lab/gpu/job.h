@@ -12,7 +12,7 @@
 
 static inline void job_end_all(void) { MPI_Abort(MPI_COMM_WORLD, 1); }
 
-/* The GPU is chosen as moongrid does: by the index on this machine. */
+/* Choose the GPU as moongrid does: by the index of the rank on this machine. */
 static inline void job_begin(int *argc, char ***argv) {
   MPI_Comm here;
   int local;

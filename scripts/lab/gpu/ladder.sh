@@ -2,8 +2,8 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # sourced by run.sh, which shares its variables
 #
 # ladder.sh - the first checks of every piece: the machine, one process, one communicator, two ranks, all without MPI
-# and without moongrid, then MPI without NCCL. A failure here is not moongrid's fault; the later checks are left out,
-# and the record names the cause.
+# and without moongrid, then MPI without NCCL. If one of them fails, which is not moongrid's fault, the later checks are
+# left out, and the record names the cause.
 
 mark="" mpirun="" with_stacks=""
 declare -A machine # what `surroundings` has seen
@@ -73,20 +73,20 @@ judge_surroundings() {
   if [ -n "${machine[mode]:-}" ]; then
     verdict "compute mode: ${machine[mode]}" "$why" 0 nvidia-smi -q
   else
-    leave_out "compute mode" "no nvidia-smi tells it" nvidia-smi -q
+    leave_out "compute mode" "no nvidia-smi, or it does not print the mode" nvidia-smi -q
   fi
   step lo probe "the interface lo" 0 "*is up*" "$dir/probe" lo
 }
 
 # ------------------------------------------------------------------------ rungs
 
-# share N: print --share-gpu if there are more ranks than GPUs
+# share N: set `shared` to --share-gpu if there are fewer than N GPUs
 share() {
   shared=()
   [ "$1" -le "${about[devices]:-1}" ] || shared=(--share-gpu)
 }
 
-ranks() { # N COMMAND...: run it as check expects
+ranks() { # N COMMAND...: set `launch`, the command that runs COMMAND on N ranks
   launch=("${mpirun:-mpirun}" -n "$1" "${@:2}")
 }
 

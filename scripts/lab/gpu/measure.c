@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
 **
-** measure.c - what communicators cost on a real GPU: time to make those of a layout, by moongrid
-** and by plain calls of NCCL, and memory of the GPU for one, beside the prediction. It uses
-** moongrid as a trainer does: the public headers and the shared libraries. Every communicator is
-** used, and every result is checked. Rank 0 prints "KEY<tab>VALUE", each line flushed: one launch
-** measures all that its ranks can, and keeps what it has measured if the next step hangs.
+** measure.c - the cost of communicators on a real GPU: the time to make those of a layout, by
+** moongrid and by plain calls of NCCL, and the memory of the GPU for a communicator, with the
+** prediction. It uses moongrid as a trainer does: the public headers and the shared libraries.
+** Every communicator is used, and every result is checked. Rank 0 prints lines "KEY<tab>VALUE",
+** each flushed, so that what was measured stays if the next step hangs.
 **
-**     measure create TURNS                  the five ways, each TURNS times after a first turn
+**     measure create TURNS                  each of five ways TURNS times, after a first turn
 **     measure memory "max_ctas=4" "" ...    options of a family, in turn
 */
 #include "job.h"
@@ -39,8 +39,8 @@ static void hold(job *j, ncclComm_t comm, const mgrid_family *f, int64_t group, 
   j->comm[j->n++] = (held){ comm, f, group, position };
 }
 
-/* Does the ith family get communicators? Only if it has groups of several ranks; and, unless `all`,
-** only if it shares none with an earlier family. */
+/* Return whether the ith family gets communicators: if it has groups of several ranks and, unless
+** `all`, shares none with an earlier family. */
 static bool wanted(const job *j, size_t i, bool all) {
   return mgrid_family_max_size(family_of(j->plan, i)) > 1
          && (all || !mgrid_plan_shares(j->plan, mgrid_plan_family_name(j->plan, i)));
@@ -64,8 +64,8 @@ static ncclComm_t init(const mgrid_family *f, int64_t group, int64_t position, i
   return comm;
 }
 
-/* One after the other, in the order of the families, which is the same on all ranks, so no rank
-** waits for ever. */
+/* Make the communicators one after the other in the order of the families, which is the same on all
+** ranks, so no rank waits for ever. */
 static void by_init(job *j, bool all) {
   for (size_t i = 0; i < mgrid_plan_nfamilies(j->plan); i++) {
     const mgrid_family *f = family_of(j->plan, i);
@@ -76,7 +76,7 @@ static void by_init(job *j, bool all) {
   }
 }
 
-/* A communicator of the world, and of it a split for each family, by everybody. */
+/* Make a communicator of the world; all ranks split it for each family. */
 static void by_split(job *j, const mgrid_family *world, bool all) {
   ncclComm_t parent = init(world, 0, gpu.rank, MOST);
   hold(j, parent, world, 0, gpu.rank);
@@ -103,7 +103,7 @@ static void by_moongrid(job *j, mgrid_state *state) {
   }
 }
 
-/* Size, rank and the sum of the members, of each communicator in order. */
+/* Check the size, the rank and the sum of the members of each communicator, in order. */
 static void use(const job *j, lane own) {
   for (int i = 0; i < j->n; i++) {
     const held *h = &j->comm[i];
@@ -120,8 +120,7 @@ static void use(const job *j, lane own) {
   }
 }
 
-/* All are finalized before the first is destroyed: then no order can make two ranks wait for each
-** other. */
+/* Finalize all before the first is destroyed, so that no two ranks can wait for each other. */
 static void destroy(const job *j) {
   for (int i = 0; i < j->n; i++)
     settle(j->comm[i].comm, gpu.CommFinalize(j->comm[i].comm), "ncclCommFinalize");
@@ -130,7 +129,7 @@ static void destroy(const job *j) {
   nccl_must(gpu.GroupEnd(), "ncclGroupEnd");
 }
 
-/* From the first rank that began to the last that was done, in ms. */
+/* Print the ms from when the first rank began to when the last rank was done. */
 static void say_wall(const char *way, const char *key, double began, double done) {
   double first, last;
   MPI_Reduce(&began, &first, 1, MPI_DOUBLE, MPI_MIN, 0, MPI_COMM_WORLD);
@@ -144,8 +143,8 @@ typedef struct layout_of {
   mgrid_backend *mpi;
 } layout_of;
 
-/* Make, use and destroy all communicators once. The first turn is not measured against others: in
-** it NCCL starts, and with the first way of all CUDA's kernels are loaded. */
+/* Make, use and destroy all communicators once. The first turn is not compared with others: in it
+** NCCL starts, and the first way also loads CUDA's kernels. */
 static void turn_of(const char *way, int turn, const layout_of *l, lane own) {
   mgrid_error e = MGRID_ERROR_INIT;
   job j = { .plan = l->plan };
@@ -211,11 +210,11 @@ static void create(int turns) {
 /* ----------------------------------------------------------------------- memory */
 
 typedef struct level {
-  double device, cpu; /* MiB in use, as rank 0 sees it while all ranks stand still */
+  double device, cpu; /* MiB in use; rank 0 reads them while all ranks wait */
 } level;
 
-static double cpu_available(
-    void) { /* MiB of the machine, which includes pinned memory, and memory of other processes */
+/* Return the MiB that are available on the machine. Pinned memory and other processes reduce it. */
+static double cpu_available(void) {
   FILE *f = fopen("/proc/meminfo", "r");
   char line[128];
   double kib = 0;
@@ -234,8 +233,8 @@ static level look(void) {
   return l;
 }
 
-/* The number of ranks whose GPU memory rank 0 sees: those on its GPU. To check this the last of
-** them allocates some. */
+/* Return the number of ranks whose GPU memory rank 0 sees: the ranks on its GPU or, if rank 0 does
+** not see an allocation by the last of them, 1. */
 static int seen_ranks(void) {
   enum { MIB = 64 };
   int device = gpu.device, on = 0, last = 0;
@@ -273,8 +272,8 @@ static void use_state(mgrid_state *state, int64_t *data) {
 
 static void say(const char *key, double sum, double by) { tell(sum / by, "%s", key); }
 
-/* The first communicator of a process also allocates what all share, so make and use one before
-** measuring. */
+/* The first communicator of a process also allocates memory for all later ones, so make and use a
+** communicator before measuring. */
 static void cost(const char *spec) {
   mgrid_error e = MGRID_ERROR_INIT;
   mgrid_gpu_memory predicted = MGRID_GPU_MEMORY_INIT;

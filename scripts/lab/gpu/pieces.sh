@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash disable=SC2034,SC2154 # sourced by run.sh, which shares its variables
 #
-# pieces.sh - the checks after the first ones, in pieces that each complete within ten minutes. moongrid's own first
-# checks have 2, 4 and 8 ranks; each needs the one before.
+# pieces.sh - the checks after those of ladder.sh, in pieces that each end within ten minutes. The first checks of moongrid
+# itself have 2, 4 and 8 ranks; each needs that the check before has passed.
 
 few=(env NCCL_MAX_CTAS=2)
 
@@ -73,8 +73,8 @@ carried() {
   step - "ranks nccl libmoongrid_pmix" "2 ranks over PMIx, without MPI" 0 "*proved *on all 2 ranks*, nccl)*" "${launch[@]}"
 }
 
-# Windows and device communicators of families. A GPU that ranks share may have no symmetric memory: then NCCL refuses them,
-# and the record has its message.
+# Windows and device communicators of families. On a GPU that ranks share NCCL may lack symmetric memory, and then refuses
+# them; the record has its message.
 furnished() {
   local looked="a refusal has no variants"
   share 2

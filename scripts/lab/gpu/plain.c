@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
 **
 ** plain.c - communicators of several ranks by NCCL's own calls, without MPI and without moongrid:
-** the ranks are processes that this one starts, on one GPU or on several. If this works and
-** moongrid does not, the fault is moongrid's; if this fails, it is NCCL's, the driver's or the
+** the ranks are processes that this program starts, on one GPU or on several. If it works and
+** moongrid does not, the fault is moongrid's; if it fails, the fault is NCCL's, the driver's or the
 ** machine's. Rank 0 prints "KEY<tab>VALUE", each line flushed.
 **
 **     plain pair RANKS           one communicator: create, use, destroy
 **     plain cost RANKS           the cost of a call on a blocking communicator, and on a non-blocking one
-**     plain missing RANKS        the last rank never joins: how soon abort ends the creation, what it leaves
+**     plain missing RANKS        the last rank never joins: how soon abort ends the creation, what stays
 **     plain abort RANKS          kernels wait for the last rank: how soon one group of aborts ends them
 **     plain killed RANKS         kill -9 of the last rank after use: how soon the others get an error
 **     plain cycles RANKS ROUNDS  create, use and destroy repeatedly: file descriptors, threads, memory
@@ -24,7 +24,7 @@
 enum { MOST = 16, COMMS = 3, CALLS = 1000 };
 enum { PATIENCE = 20 }; /* seconds that an error of a dead rank may take */
 
-/* Shared by the ranks: ids of rank 0, and barriers. */
+/* Memory that the ranks share: the ids that rank 0 makes, and barriers. */
 static struct shared {
   atomic_int ids, there[64], failed;
   ncclUniqueId id[64];
@@ -43,7 +43,7 @@ static void wait_for(atomic_int *value, int least, const char *what) {
   }
 }
 
-/* The first `n` ranks wait for each other. */
+/* A barrier of the first n ranks. */
 static void meet(int n) {
   atomic_fetch_add(&shared->there[places], 1);
   wait_for(&shared->there[places++], n, "a meeting of the processes");
@@ -101,7 +101,7 @@ static void pair(void) {
 
 /* ------------------------------------------------------------------------- cost */
 
-/* The time in the host's thread alone: the kernels run behind it. */
+/* Measure the time of the calling thread; the kernels run later. */
 static void cost_of(int blocking, lane l) {
   const char *how = blocking ? "blocking" : "without blocking";
   double begun = now();
@@ -138,7 +138,7 @@ static void cost(void) {
 static void missing(void) {
   ncclComm_t comm = NULL;
   if (gpu.rank == gpu.ranks - 1) {
-    next_id(); /* as far as the id, and no further */
+    next_id(); /* take the id, but do not join */
     meet(gpu.ranks);
     return;
   }
@@ -154,7 +154,7 @@ static void missing(void) {
   double begun = now();
   nccl_begun(gpu.CommAbort(comm), "ncclCommAbort of a creation");
   tell(ms_since(begun), "abort of the creation, ms");
-  sleep(1); /* threads end */
+  sleep(1); /* until NCCL's threads have ended */
   process after = process_now();
   tell(after.fds - before.fds, "file descriptors that stay");
   tell(after.threads - before.threads, "threads that stay");
@@ -232,7 +232,7 @@ static void cycles(int rounds) {
     nccl_must(gpu.CommDestroy(comm), "ncclCommDestroy");
     cuda_must(gpu.cudaDeviceSynchronize(), "cudaDeviceSynchronize");
     meet(gpu.ranks);
-    if (i == 1) first = process_now(); /* one that blocks and one that does not are behind us */
+    if (i == 1) first = process_now(); /* after one that does not block and one that blocks */
     if (i > 1) last = process_now();
     meet(gpu.ranks);
   }
@@ -243,7 +243,7 @@ static void cycles(int rounds) {
 
 /* ------------------------------------------------------------------------- main */
 
-/* In a process of its own. The rank is told as a launcher would tell it. */
+/* Run a rank, in a process of its own. The environment has the rank as a launcher sets it. */
 static void be_rank(int rank, const char *what, int rounds) {
   char text[16];
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -261,8 +261,8 @@ static void be_rank(int rank, const char *what, int rounds) {
   if (strcmp(what, "cycles") == 0) cycles(rounds);
 }
 
-/* All have to end well, but for one that was to be killed; after a failure the rest gets five
-** seconds. */
+/* Return 0 if all ranks ended well, except a rank that was to be killed. After a failure the other
+** ranks get five seconds. */
 static int ended_well(const char *what) {
   bool well = true, spare = strcmp(what, "killed") == 0;
   double until = 0;

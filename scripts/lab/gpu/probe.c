@@ -6,7 +6,7 @@
 **     probe about      print which libraries and GPUs this machine has
 **     probe lo         set the loopback interface up (root)
 **     probe copy       memory of every GPU: allocate, copy there and back, compare
-**     probe hold       keep a CUDA context until the parent ends: the driver stays loaded
+**     probe hold       keep a CUDA context until the parent ends, so that the driver stays loaded
 **     probe one        a communicator of one rank: create, use, destroy
 **     probe calls      several communicators of one rank, and every NCCL call that moongrid makes
 **     probe memory     memory of the GPU for a communicator of one rank, by channels
@@ -54,7 +54,7 @@ static void about(void) {
   cuda_must(gpu.cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion");
   cuda_must(gpu.cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
   cuda_must(gpu.cudaSetDevice(0), "cudaSetDevice");
-  /* may fail: only for the report */
+  /* these may fail, since they are only for the report */
   gpu.cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0);
   gpu.cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, 0);
   cuda_must(gpu.cudaMemGetInfo(&free_now, &total), "cudaMemGetInfo");
@@ -75,7 +75,7 @@ static void about(void) {
 
 /* --------------------------------------------------------------------------- lo */
 
-/* A container without a network may have it down; Open MPI and NCCL need it. */
+/* Set up the loopback interface, which Open MPI and NCCL need: without a network it may be down. */
 static void loopback_up(void) {
   struct ifreq r = { .ifr_name = "lo" };
   int s = socket(AF_INET, SOCK_DGRAM, 0);
@@ -143,7 +143,7 @@ static ncclComm_t alone(int blocking) {
   return comm;
 }
 
-/* A sum of one rank's numbers is these numbers. */
+/* Check an all-reduce: in a communicator of one rank the sum is the rank's own numbers. */
 static void used_alone(ncclComm_t comm, lane l, const char *what) {
   int count = -1, rank = -1, device = -1;
   nccl_must(gpu.CommCount(comm, &count), "ncclCommCount");
@@ -211,7 +211,8 @@ static void collectives(ncclComm_t comm, cudaStream_t stream, int64_t *from, int
   for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) moved(calls[i], comm, stream, from, to);
 }
 
-/* Several at once, in one group, each with its own id: as moongrid creates those that block. */
+/* Create several at once, in one group, each with its own id, as moongrid creates communicators that
+** block. */
 static void in_group(lane l) {
   ncclComm_t comm[COMMS] = { NULL };
   ncclUniqueId id[COMMS];
@@ -233,7 +234,7 @@ static void in_group(lane l) {
   tell(ms_since(begun), "%d finalized, then destroyed in one group, ms", COMMS);
 }
 
-/* Begun one after the other without waiting, as moongrid creates those that do not block. */
+/* Begin one after the other without waiting, as moongrid creates communicators that do not block. */
 static void without_blocking(lane l) {
   ncclComm_t comm[COMMS] = { NULL };
   ncclConfig_t config = config_of(0);

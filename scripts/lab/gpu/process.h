@@ -35,7 +35,7 @@ static inline process process_now(void) {
                     (double)(total - unused) / (1 << 20) };
 }
 
-/* What `rounds` cycles left behind: nothing may grow with every cycle. */
+/* Check what `rounds` cycles left behind: nothing may grow with every cycle. */
 static inline void process_grown(const process *before, const process *after, int rounds) {
   enum { HOST = 64, DEVICE = 32 }; /* MiB: what allocators keep may come once */
   double fds = after->fds - before->fds, threads = after->threads - before->threads;

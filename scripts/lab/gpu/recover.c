@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** recover.c - test on the real NCCL what moongrid documents about lost ranks: moongrid.h and
-** src/comm/README.md say what has to happen, and nothing here depends on how it is done. Under
-** mpirun. Rank 0 prints "KEY<tab>VALUE", each line flushed.
+** recover.c - test on the real NCCL what moongrid documents about lost ranks: it tests the promises
+** of moongrid.h and src/comm/README.md, whatever the implementation. Run it under mpirun. Rank 0
+** prints "KEY<tab>VALUE", each line flushed.
 **
 **     recover late      a rank that does not arrive at a creation is named on all others, in time
 **     recover lost      the last rank is missing in an all-reduce: revoke ends it, shrink leaves a group that
@@ -26,7 +26,7 @@ static ncclComm_t comm_of(mgrid_state *state, const char *family, const mgrid_gr
   return mgrid_nccl_comm(*group);
 }
 
-/* A rank is lost: MPI is unusable now. Rank 0 ends last, so mpirun sees all others end well. */
+/* End without MPI_Finalize, because MPI is unusable after a rank was lost. */
 __attribute__((noreturn)) static void leave(const char *done) {
   if (gpu.rank == 0) puts(done);
   fflush(NULL);
@@ -148,11 +148,9 @@ static void cycles(mgrid_backend *mpi, int rounds) {
   mgrid_backend_free(b);
 }
 
-/* ------------------------------------------------------------------------- main */
-
 /* ----------------------------------------------------------------------- remade */
 
-/* As a host that knows the lost ranks: give a backend of the survivors, and the list. */
+/* Recover as a host that knows the lost ranks: pass a backend of the survivors, and the list. */
 static void recovered(mgrid_state *state, mgrid_losses *losses, MPI_Comm rest, int64_t gone,
                       bool shrinks) {
   mgrid_error e = MGRID_ERROR_INIT;
@@ -198,6 +196,8 @@ static void remade(mgrid_backend *mpi) {
   recovered(two, losses, rest, gone, true);
   leave("went on without it");
 }
+
+/* ------------------------------------------------------------------------- main */
 
 int main(int argc, char **argv) {
   mgrid_error e = MGRID_ERROR_INIT;

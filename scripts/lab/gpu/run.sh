@@ -5,10 +5,10 @@
 # machine, several ranks on one GPU if there are fewer GPUs than ranks. It is in a folder that
 # `scripts/gpu-test` made, and needs bash, coreutils, a driver, libnccl.so.2 and the CUDA runtime.
 #
-#   -o OUT       the record (DATE-PIECE.md), the logs beside it; default: record/ of this folder
-#   --part P     one piece, complete within ten minutes (may be repeated); by default all, in this order:
+#   -o OUT       the folder for the record (DATE-PIECE.md) and the logs; default: record/ of this folder
+#   --part P     run one piece, which ends within ten minutes (may be repeated); by default all, in this order:
 #                smoke run memory create refuse eight faults
-#   --ranks 1    what works for certain with one GPU: communicators of one rank, NCCL's own calls
+#   --ranks 1    only checks that need one rank: communicators of one rank, NCCL's own calls
 #   --standin F a rehearsal with libraries in F that imitate NCCL; every line of the record says so
 #
 # The record is replaced after every check. The last line is "N passed, M failed, K left out".

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
 ** stacks.c - a library for LD_PRELOAD: on SIGUSR2 a process writes the stacks of all its threads to
-** its standard error, for machines that have no debugger. gpu-test loads it when it runs a command
-** again that hung or failed.
+** its standard error, for machines that have no debugger. gpu-test loads it when it repeats a
+** command that hung or failed.
 */
 #include <dirent.h>
 #include <execinfo.h>
@@ -14,7 +14,7 @@
 
 enum { DEPTH = 40, MOST = 256 };
 
-static volatile sig_atomic_t asked; /* the first signal comes from outside, the others are ours */
+static volatile sig_atomic_t asked; /* the first signal has come; this process sends the others */
 static pid_t asker;
 
 static void say(const char *text) {
@@ -42,7 +42,7 @@ static void own_stack(void) {
   backtrace_symbols_fd(frame, n, STDERR_FILENO);
 }
 
-/* Reading a folder in a handler is not safe in general; the process hangs and is about to be
+/* Reading a folder in a signal handler is not safe in general, but this process hangs, and will be
 ** killed. */
 static void each_thread(void) {
   DIR *d = opendir("/proc/self/task");

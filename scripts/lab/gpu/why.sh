@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash disable=SC2034,SC2154 # sourced by run.sh, which shares its variables
 #
-# why.sh - diagnose the first hang or failure while the machine is available: run it again with NCCL's full log
-# and the stacks of all threads, then with each setting that is known to help.
+# why.sh - diagnose the first hang or failure while the machine is available: run the check again with NCCL's full
+# log and the stacks of all threads, then with each setting that is known to help.
 
 looked="" # the check that was diagnosed; one is enough, to leave time for the others
 variant_rows=()

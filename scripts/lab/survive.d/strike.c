@@ -45,7 +45,7 @@ static int steps_of(const char *curve) {
   return last;
 }
 
-/* Is this text one of the strings of /proc/PID/WHAT? */
+/* Return whether this text is one of the strings of /proc/PID/WHAT. */
 static bool has(const char *pid, const char *what, const char *text) {
   static char all[1 << 20];
   char path[300];
@@ -60,7 +60,7 @@ static bool has(const char *pid, const char *what, const char *text) {
   return found;
 }
 
-/* The process of a rank, 0: none. */
+/* Return the process of a rank, or 0 if there is none. */
 static pid_t process_of(const char *rank, const char *curve) {
   char text[64];
   pid_t pid = 0;
