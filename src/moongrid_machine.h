@@ -67,8 +67,12 @@ typedef struct mgrid_machine_level {
   size_t size;      /* sizeof(mgrid_machine_level) */
   const char *name; /* borrowed from the machine */
   bool crosses;     /* its domains cross those of other levels, as rails do */
-  int64_t domains;  /* -1: as many as the ranks need */
-  int64_t most;     /* places of the largest domain; -1: as many as the ranks need */
+  /* -1: as many as the ranks need. If domains that cross levels differ, some of their numbers, 0 to
+  ** domains - 1, may have no places */
+  int64_t domains;
+  /* places of the largest domain, or a bound if domains that cross levels differ; -1: as many as
+  ** the ranks need */
+  int64_t most;
   bool regular;     /* all domains have `most` places */
   double bandwidth; /* bytes a second that one domain can send to the others; 0: not known */
   double latency;   /* seconds; 0: not known */

@@ -187,8 +187,8 @@ typedef struct mgrid_move_options {
   ** to the nearest, and counted as bf16. false: a changed type is refused */
   bool convert;
   /* how many consecutive ranks each machine has, at most 4096. A rank then receives from its own
-  ** machine what a rank there holds, so the fewest bytes possible go between machines. 0: all ranks
-  ** are equally near */
+  ** machine what a rank there holds, so the fewest bytes go between machines that can, if ranks do
+  ** not pass on what they receive. 0: all ranks are equally near */
   int64_t machine;
   size_t nold; /* 0: rank i of `from` is rank i of the move; else the number of ranks of `from` */
   /* [nold]: the number in the move of each rank of `from`; -1: it is lost, and sends nothing. The

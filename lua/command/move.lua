@@ -146,7 +146,7 @@ return {
     .. "does not hold arrives once, so no fewer bytes can be sent. If B has no recipe, it has that of A. A world\n"
     .. "given on one side is that of both; parameters are not carried over. With --machine a rank receives from its\n"
     .. "own node what a rank of this node holds, and the table has the bytes between nodes (\"crossing\"); no fewer\n"
-    .. "are possible.",
+    .. "are possible if ranks do not pass on what they receive.",
   example = "moongrid move examples/fsdp_tp.lua --world 8 vs tp=4 fsdp=false",
   recipe = true,
   sides = true,

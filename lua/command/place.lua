@@ -33,12 +33,17 @@ local FORMATS = {
 }
 
 local function write_hosts(path, machine, world)
-  local last
+  local last, latest = nil, {} -- latest: by node, the highest rank so far
   for rank = 0, world - 1 do
-    local _, _, _, name = machine:seat(rank)
+    local _, index, _, name = machine:seat(rank)
     if not name then
       text.refuse(1, "%s: the nodes of the machine have no names; give --machine a file of hosts", path)
     end
+    if ending(path) == ".nodes" and (latest[index] or rank - 1) < rank - 1 then
+      text.refuse(1, "%s: in such a file each node has consecutive ranks, and %s has ranks %d and %d, but not those "
+                  .. "between", path, host.shown(name), latest[index], rank)
+    end
+    latest[index] = rank
   end
   host.write(path, function(put)
     for rank = 0, world - 1 do

@@ -31,8 +31,10 @@ function MachineModel:levels() end
 ---@class moongrid.MachineLevel
 ---@field name string
 ---@field crossing boolean
----@field domains? integer number of domains; nil: as many as the ranks need
----@field places? integer places of one domain, the largest number if they differ; nil: as many as the ranks need
+---@field domains? integer number of domains; nil: as many as the ranks need. If domains that cross levels differ, some of
+---their numbers, 0 to domains - 1, may have no places
+---@field places? integer places of one domain, the largest number if they differ, or a bound if those differ that cross
+---levels; nil: as many as the ranks need
 ---@field regular boolean all domains have the same number of places
 ---@field link string bandwidth and latency as text, "[400GB/s,3us]"; "" if they are not known
 ---@field bandwidth number bytes a second from one domain to the others; 0 if it is not known

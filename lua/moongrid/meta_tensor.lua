@@ -71,7 +71,7 @@ local Tensor = {} -- luacheck: ignore
 ---@field stay integer bytes that the rank needs and already holds
 ---@field send integer bytes
 ---@field receive integer bytes
----@field rounds? integer number of rounds of the move over all ranks; nil without the option `rounds`
+---@field rounds? integer number of rounds of the move over all ranks; nil without the option `rounds`, or if there are none
 ---@field tensors string[] names of the tensors that move
 ---@field peers moongrid.MovePeer[] the ranks with which the rank exchanges messages, ascending
 local Move = {}

@@ -94,7 +94,7 @@ local function rows_are_open(t)
   return true
 end
 
-local function widest(level) return #level.name + 1 + #tostring(level.size - 1) end
+local function widest(level) return #level.name + 1 + #tostring(level.base + level.size - 1) end
 
 -- Set column widths, and how many ranks fit into a row.
 local function measure(t)
@@ -170,7 +170,7 @@ local function title_of(part, box)
   local words = {}
   for k = 3, #part.levels do
     local level = part.levels[k]
-    words[#words + 1] = level.name .. " " .. sheets.coord(level, box % level.shown)
+    words[#words + 1] = level.name .. " " .. sheets.label(level, box % level.shown)
     box = box // level.shown
   end
   return table.concat(words, ", ")
@@ -185,7 +185,7 @@ local function draw_box(t, c, x0, y, box, own)
   end
   if t.chunks == 1 then -- names of the columns, or their numbers if names do not fit
     for column = 0, t.per - 1 do
-      local text = (widest(first) <= t.cell and first.name .. " " or "") .. sheets.coord(first, column)
+      local text = (widest(first) <= t.cell and first.name .. " " or "") .. sheets.label(first, column)
       c:put(x + 1 + column * (t.cell + 1) + math.max(0, (t.cell - #text + 1) // 2), y, text, canvas.FAINT)
     end
     y = y + 1
@@ -194,9 +194,9 @@ local function draw_box(t, c, x0, y, box, own)
   for row = 0, t.rows - 1 do
     local line, label = y + 1 + row * (t.open and 1 or 2), {}
     if second and row % t.chunks == 0 then
-      label[1] = second.name .. " " .. sheets.coord(second, row // t.chunks) .. (t.chunks > 1 and "," or "")
+      label[1] = second.name .. " " .. sheets.label(second, row // t.chunks) .. (t.chunks > 1 and "," or "")
     end
-    if t.chunks > 1 then label[#label + 1] = first.name .. " " .. sheets.coord(first, row % t.chunks * t.per) end
+    if t.chunks > 1 then label[#label + 1] = first.name .. " " .. sheets.label(first, row % t.chunks * t.per) end
     local text = table.concat(label, " ")
     c:put(x - 1 - #text, line, text, canvas.FAINT)
     for column = 0, t.per - 1 do

@@ -4,6 +4,7 @@
 -- where ranks are drawn.
 
 local drawing = require "pictures.drawing"
+local moongrid = require "moongrid"
 local sheets = require "pictures.sheet"
 local words = require "pictures.words"
 
@@ -85,8 +86,8 @@ local function sheets_of(d, most)
       local levels = {}
       for l, level in ipairs(part.levels) do
         local coords = {}
-        for c = 0, level.shown - 1 do coords[c + 1] = sheets.coord(level, c) end
-        levels[l] = { level.name, level.shown < level.size and coords or level.size }
+        for c = 0, level.shown - 1 do coords[c + 1] = sheets.label(level, c) end
+        levels[l] = { level.name, (level.shown < level.size or level.base > 0) and coords or level.size }
       end
       drawn[i].parts[k] = { name = part.name, levels = levels, ranks = part.ranks }
     end
@@ -98,18 +99,37 @@ local function sheets_of(d, most)
   return drawn, sheet_of, sampled, sheets.dims_text(all)
 end
 
+-- Return how many consecutive ranks each node has; 0: nodes or levels differ, or ranks are not in the order of nodes.
+-- Without a machine it is what the parameter gpus_per_node says, or 8.
+local function node_size(plan, machine)
+  if not machine then
+    for _, param in ipairs(plan.params) do
+      if param.name == "gpus_per_node" then return math.tointeger(tonumber(param.value)) or 8 end
+    end
+    return 8
+  end
+  for _, level in ipairs(machine:levels()) do
+    if not level.regular and not level.crossing then return 0 end
+  end
+  local size = machine:node_size()
+  for rank = 0, plan.world - 1 do
+    local _, node = machine:seat(rank)
+    if node ~= rank // size then return 0 end
+  end
+  return size
+end
+
 -- Return the frame of a plan. Without `machine` (nil), ranks are not drawn where they run. A sheet shows at most `most`
 -- ranks; nil: the limits of sheet.lua.
 return function(plan, machine, most)
   local d = drawing(plan, { machine = machine })
   local drawn, sheet_of, sampled, dims = sheets_of(d, most)
-  local counts, per_machine = plan:counts(), 8
-  for _, param in ipairs(plan.params) do
-    if param.name == "gpus_per_node" then per_machine = math.tointeger(tonumber(param.value)) or per_machine end
-  end
+  local counts = plan:counts()
+  local known = machine or plan.machine ~= "" and moongrid.open_machine(plan.machine) or nil
   return {
     plan = { world = plan.world, digest = plan.digest, communicators = counts.communicators, groups = counts.groups,
-             machine = per_machine, families = families_of(d, most and 16 * most or LISTED), grids = grids_of(plan) },
+             machine = node_size(plan, known), families = families_of(d, most and 16 * most or LISTED),
+             grids = grids_of(plan) },
     given = words.given(plan), steps = steps_of(plan), sheets = drawn, sheet_of = sheet_of, sampled = sampled,
     dims = dims,
   }

@@ -20,7 +20,9 @@ local function side_by_side(n, width, height)
   return best
 end
 
-local function text_width(level, font) return font * 0.58 * (#level.name + 1 + #tostring(level.size - 1)) end
+local function text_width(level, font)
+  return font * 0.58 * (#level.name + 1 + #tostring(level.base + level.size - 1))
+end
 
 -- Return the space between the boxes of a level, which grows from the inner to the outer levels.
 function M.gap(l, level) return 8.0 + 6 * (level - l.tile - 1) end

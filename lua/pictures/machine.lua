@@ -1,8 +1,11 @@
 -- SPDX-License-Identifier: MIT
 --
 -- machine: where the ranks of a world run, for pictures. `levels` has the names of the levels, the farthest first,
--- without crossings such as rails; domains[l][rank] is the rank's domain of level l. A domain of the last level is the
--- place of one rank, so all functions here count only the levels before it.
+-- without crossings such as rails; domains[l][rank] is the rank's domain of level l; first[l][domain] is the first
+-- domain of level l inside a domain of the level before. A domain of the last level is the place of one rank, so all
+-- functions here count only the levels before it.
+
+local moongrid = require "moongrid"
 
 local Machine = {}
 Machine.__index = Machine
@@ -43,12 +46,32 @@ function Machine:crossings(family)
   return words[1] and "; " .. table.concat(words, ", ") or ""
 end
 
+-- Return the machine without its list of the places of ranks, and the number of its places up to the last rank.
+local function without_list(machine, world)
+  local text, places = machine:text():match "^(.-) ranks = ", world
+  for rank = 0, text and world - 1 or -1 do places = math.max(places, machine:seat(rank) + 1) end
+  return text and moongrid.open_machine(text) or machine, places
+end
+
+-- Return the first domain of a level, whose domains are `inner`, in each domain of `outer`.
+local function firsts(outer, inner)
+  local first = {}
+  for place, domain in ipairs(inner) do
+    local around = outer and outer[place] or 0
+    first[around] = first[around] or domain
+  end
+  return first
+end
+
 return function(machine, world)
-  local m = setmetatable({ machine = machine, levels = {}, domains = {}, reaches = {} }, Machine)
+  local m = setmetatable({ machine = machine, levels = {}, domains = {}, first = {}, reaches = {} }, Machine)
+  local plain, places = without_list(machine, world)
+  local outer
   for _, level in ipairs(machine:levels()) do
     if not level.crossing then
-      local list = machine:domains(level.name, world)
-      m.levels[#m.levels + 1], m.domains[#m.domains + 1] = level.name, table.move(list, 1, world, 0)
+      local inner = plain:domains(level.name, places)
+      m.levels[#m.levels + 1], m.first[#m.first + 1], outer = level.name, firsts(outer, inner), inner
+      m.domains[#m.domains + 1] = table.move(machine:domains(level.name, world), 1, world, 0, {})
     end
   end
   return m

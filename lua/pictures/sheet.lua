@@ -6,9 +6,10 @@
 --            level fastest, -1 for none; last: the largest possible rank of the part; machine: nil for a grid
 --   cells    the number of drawn cells of all parts
 --   sampled  true if ranks are left out
--- The levels of a part are the dims with sizes above 1, the fastest first: { name, size, stride, shown, kept }. `shown`
--- coordinates are drawn: the first ones and the last; `kept` is another coordinate that must be drawn. The first level
--- goes along a row, the second along a column of rows; both make a tile, and further levels arrange tiles.
+-- The levels of a part are the dims with sizes above 1, the fastest first: { name, size, base, stride, shown, kept }.
+-- `shown` coordinates are drawn: the first ones and the last; `kept` is another coordinate that must be drawn; `base`
+-- is the number of the first one. The first level goes along a row, the second along a column of rows; both make a
+-- tile, and further levels arrange tiles.
 
 local moongrid = require "moongrid"
 
@@ -31,6 +32,9 @@ function M.coord(level, i)
   return keeps(level) and i == math.max(0, level.shown - 2) and level.kept or i
 end
 
+-- Return the number of the i-th drawn coordinate.
+function M.label(level, i) return level.base + M.coord(level, i) end
+
 -- Return a list of a cell's index among the drawn coordinates of each level.
 function M.index(part, cell)
   local index = {}
@@ -45,12 +49,13 @@ local function new_part(name, dims)
   local part, stride = { name = name, levels = {}, size = 1 }, 1
   for _, dim in ipairs(dims) do
     if dim[2] > 1 then
-      part.levels[#part.levels + 1] = { name = dim[1], size = dim[2], stride = stride, shown = dim[2], kept = 0 }
+      part.levels[#part.levels + 1] = { name = dim[1], size = dim[2], base = dim[3] or 0, stride = stride,
+                                        shown = dim[2], kept = 0 }
     end
     stride = stride * dim[2]
   end
   if #part.levels == 0 then
-    part.levels[1] = { name = dims[1] and dims[1][1] or "rank", size = 1, stride = 1, shown = 1, kept = 0 }
+    part.levels[1] = { name = dims[1] and dims[1][1] or "rank", size = 1, base = 0, stride = 1, shown = 1, kept = 0 }
   end
   part.size, part.cells = stride, stride
   return part
@@ -136,10 +141,12 @@ function M.sampled_text(sheet)
   local words = {}
   for _, part in ipairs(sheet.parts) do
     for _, level in ipairs(part.levels) do
-      local first = level.shown - (level.shown > 1 and 1 or 0) - (keeps(level) and 1 or 0) -- coordinates from 0 on
-      local text = level.name .. (first > 2 and " 0 to " .. first - 1 or ({ [0] = "", " 0", " 0, 1" })[first])
-      if keeps(level) then text = text .. (first > 0 and ", " or " ") .. level.kept end
-      if level.shown > 1 then text = text .. " and " .. level.size - 1 end
+      local first = level.shown - (level.shown > 1 and 1 or 0) - (keeps(level) and 1 or 0) -- the first coordinates
+      local text, low = level.name, level.base
+      if first > 0 then text = text .. " " .. low end
+      if first > 1 then text = text .. (first > 2 and " to " or ", ") .. low + first - 1 end
+      if keeps(level) then text = text .. (first > 0 and ", " or " ") .. low + level.kept end
+      if level.shown > 1 then text = text .. " and " .. low + level.size - 1 end
       if level.shown < level.size then words[#words + 1] = text .. " of " .. level.size end
     end
   end
@@ -273,19 +280,15 @@ local function machine_sheet(machine, world)
   local at, dims, cells = {}, {}, 1
   for rank = 0, world - 1 do at[rank] = 0 end
   for l, level in ipairs(machine.levels) do
-    local parents, domains = machine.domains[l - 1], machine.domains[l]
-    local first, size = {}, 1 -- first: for each domain of the level before, its first domain of this level
+    local parents, domains, first = machine.domains[l - 1], machine.domains[l], machine.first[l]
+    local index, low, high = {}, math.huge, 0 -- index: of the domain of each rank, in the domain of the level before
     for rank = 0, world - 1 do
-      local parent = parents and parents[rank] or 0
-      if not first[parent] or domains[rank] < first[parent] then first[parent] = domains[rank] end
+      local i = domains[rank] - first[parents and parents[rank] or 0]
+      index[rank], low, high = i, math.min(low, i), math.max(high, i)
     end
-    for rank = 0, world - 1 do
-      size = math.max(size, domains[rank] - first[parents and parents[rank] or 0] + 1)
-    end
-    for rank = 0, world - 1 do
-      at[rank] = at[rank] * size + domains[rank] - first[parents and parents[rank] or 0]
-    end
-    table.insert(dims, 1, { level, size })
+    local size = high - low + 1
+    for rank = 0, world - 1 do at[rank] = at[rank] * size + index[rank] - low end
+    table.insert(dims, 1, { level, size, low })
     cells = cells * size
     if cells > 1 << 24 then error("the machine has too many places to draw; draw a smaller world", 0) end
   end

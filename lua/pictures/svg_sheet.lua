@@ -42,7 +42,7 @@ local function put_frames(v, l, cell, put)
     local level, f = part.levels[k], l.frame[k]
     inside = inside // level.shown -- cells in an entry of this level
     if cell % inside == 0 then
-      local coord, x, y = sheets.coord(level, index[k]), layout.at(l, k, index)
+      local coord, x, y = sheets.label(level, index[k]), layout.at(l, k, index)
       x, y = x + l.left, y + v.top
       if k > l.tile and k > 1 then
         local gap = layout.gap(l, k)

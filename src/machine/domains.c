@@ -153,40 +153,57 @@ static int64_t not_within(const mgrid_machine_model *m, const mgrid_family *f, s
   return c.crossing;
 }
 
-static void advise_within(const mgrid_machine_model *m, const mgrid_family *f, size_t level,
-                          mgrid_text *t) {
-  mgrid_machine_level l = MGRID_MACHINE_LEVEL_INIT;
+/* Return whether the ranks fill the places in order, in domains of one size, and the family cuts
+** the world into groups by modes, as the dims of a grid do. */
+static bool is_plain(const mgrid_machine_model *m, const mgrid_family *f,
+                     const mgrid_machine_level *l) {
+  return !m->at && l->regular && f->rule && !f->overlapping && f->total == f->world;
+}
 
-  mgrid_machine_describe_level(m, level, &l, NULL);
-  if (l.most > 0 && f->max_size > l.most) {
-    mgrid_text_add(t, "the largest %s has %" PRId64 " place%s, so use groups of at most %" PRId64,
-                   l.name, l.most, mgrid_s_of(l.most), l.most);
-    return;
-  }
-  if (f->rule && l.regular && !l.crosses && !m->at) {
-    int64_t span = mgrid_modes_span(&f->rule->inside), below, above;
-    if (span >= f->max_size && f->rule->inside.n > 0) {
-      mgrid_text_add(
-          t, "its members are %" PRId64 " apart: put its dims first in the order of the grid",
-          f->rule->inside.at[0].stride);
-      return;
-    }
-    if (l.most % f->max_size) {
-      mgrid_nearest_divisors(l.most, f->max_size, &below, &above);
-      mgrid_text_add(t,
-                     "groups of %" PRId64 " do not divide the %" PRId64
-                     " places of a %s: use groups of %" PRId64,
-                     f->max_size, l.most, l.name, below);
-      if (above) mgrid_text_add(t, " or %" PRId64, above);
-      mgrid_text_add(t, ", or leave %" PRId64 " places of each idle", l.most % f->max_size);
-      return;
-    }
-  }
+static void advise_order(const mgrid_machine_model *m, mgrid_text *t) {
   mgrid_text_add(
       t,
       "use another order of dims, other sizes, or another order of %s (ranks = ... lists "
       "the place of each rank)",
       m->tier[0].starts || m->ntiers < 2 ? "nodes" : "ranks");
+}
+
+/* Name the sizes that divide the places of a domain. Without the places that groups of this size
+** leave idle, the machine may have too few for the world. */
+static void advise_divide(const mgrid_machine_model *m, const mgrid_family *f,
+                          const mgrid_machine_level *l, mgrid_text *t) {
+  int64_t below, above, idle = l->most % f->max_size;
+  mgrid_nearest_divisors(l->most, f->max_size, &below, &above);
+  mgrid_text_add(t,
+                 "groups of %" PRId64 " do not divide the %" PRId64
+                 " places of a %s: use groups of %" PRId64,
+                 f->max_size, l->most, l->name, below);
+  if (above) mgrid_text_add(t, " or %" PRId64, above);
+  if (!m->places || m->places / l->most * (l->most - idle) >= f->world)
+    mgrid_text_add(t, ", or leave %" PRId64 " place%s of each idle", idle, mgrid_s_of(idle));
+}
+
+static void advise_within(const mgrid_machine_model *m, const mgrid_family *f, size_t level,
+                          mgrid_text *t) {
+  mgrid_machine_level l = MGRID_MACHINE_LEVEL_INIT;
+
+  mgrid_machine_describe_level(m, level, &l, NULL);
+  if (l.most > 0 && f->max_size > l.most && (l.regular || !l.crosses)) {
+    mgrid_text_add(t, "the largest %s has %" PRId64 " place%s, so use groups of at most %" PRId64,
+                   l.name, l.most, mgrid_s_of(l.most), l.most);
+    return;
+  }
+  const bool plain = is_plain(m, f, &l) && !l.crosses;
+  const bool apart = plain && mgrid_modes_span(&f->rule->inside) >= f->max_size;
+  const bool odd = plain && l.most % f->max_size != 0;
+  if (apart && f->rule->inside.n == 1)
+    mgrid_text_add(t, "its members are %" PRId64 " apart", f->rule->inside.at[0].stride);
+  else if (apart)
+    mgrid_text_str(t, "its members do not follow each other");
+  if (apart) mgrid_text_str(t, ": put its dims first in the order of the grid");
+  if (apart && odd) mgrid_text_str(t, "; ");
+  if (odd) advise_divide(m, f, &l, t);
+  if (!apart && !odd) advise_order(m, t);
 }
 
 /* ------------------------------------------------------------------ aligned */
@@ -265,12 +282,20 @@ static int64_t not_aligned(const mgrid_machine_model *m, const mgrid_family *f, 
 static void advise_aligned(const mgrid_machine_model *m, const mgrid_family *f, size_t level,
                            mgrid_text *t) {
   const mgrid_crossing *x = &m->crossing[level - m->ntiers];
-  (void)f;
-  mgrid_text_add(t,
-                 "its members must be whole %ss apart: the sizes of the dims before its own must "
-                 "multiply to a multiple of the places of a %s",
-                 x->of ? m->tier[x->of - 1].name : "machine",
-                 x->of ? m->tier[x->of - 1].name : "machine");
+  const mgrid_tier *node = &m->tier[x->of ? x->of - 1 : 0],
+                   *end = x->in < 0 ? NULL : &m->tier[x->in];
+  mgrid_machine_counts n = MGRID_MACHINE_COUNTS_INIT;
+
+  if (end && !mgrid_machine_count(m, f, end->name, &n, NULL) && n.crossing)
+    mgrid_text_add(t, "a %s ends at its %s, so use groups inside one %s", x->name, end->name,
+                   end->name);
+  else if (m->at || !node->each)
+    advise_order(m, t);
+  else
+    mgrid_text_add(t,
+                   "put its members whole %ss apart: the sizes of the dims before its own then "
+                   "multiply to a multiple of the places of a %s",
+                   node->name, node->name);
 }
 
 /* ------------------------------------------------------------------- spread */
@@ -302,18 +327,40 @@ static int64_t not_spread(const mgrid_machine_model *m, const mgrid_family *f, s
   return broken;
 }
 
+/* Return the number of domains in which ranks run; 0: it cannot be counted. */
+static int64_t domains_used(const mgrid_machine_model *m, const char *level, int64_t world) {
+  mgrid_family *f = mgrid_machine_family(m, level, world, NULL);
+  int64_t n = f ? f->count : 0;
+  mgrid_family_free(f);
+  return n;
+}
+
 static void advise_spread(const mgrid_machine_model *m, const mgrid_family *f, size_t level,
                           mgrid_text *t) {
   mgrid_machine_level l = MGRID_MACHINE_LEVEL_INIT;
+
   mgrid_machine_describe_level(m, level, &l, NULL);
-  if (l.domains >= 0 && f->max_size > l.domains)
+  const bool plain = is_plain(m, f, &l) && !l.crosses;
+  /* the ranks of a full domain are in as many groups, so the size of a group is at most the number
+  ** of full domains */
+  int64_t used = domains_used(m, l.name, f->world), most = plain ? f->world / l.most : used;
+
+  if (l.domains >= 0 && f->max_size > l.domains && (l.regular || !l.crosses))
     mgrid_text_add(t, "there %s %" PRId64 " %s%s, so use groups of at most %" PRId64,
                    l.domains == 1 ? "is" : "are", l.domains, l.name, mgrid_s_of(l.domains),
                    l.domains);
-  else
+  else if (used && f->max_size > used)
+    mgrid_text_add(t, "the ranks are in %" PRId64 " %s%s, so use groups of at most %" PRId64, used,
+                   l.name, mgrid_s_of(used), used);
+  else if (most && f->max_size > most)
+    mgrid_text_add(t, "the ranks fill %" PRId64 " %s%s, so use groups of at most %" PRId64, most,
+                   l.name, mgrid_s_of(most), most);
+  else if (plain)
     mgrid_text_add(
-        t, "move its dim later in the order of the grid, so that its members are a whole %s apart",
+        t, "move its dims later in the order of the grid, so that its members are a whole %s apart",
         l.name);
+  else
+    advise_order(m, t);
 }
 
 /* -------------------------------------------------------------------- by name */

@@ -160,17 +160,27 @@ static mgrid_status model_bound(mgrid_tier *t, const mgrid_tier *next, mgrid_err
   return MGRID_OK;
 }
 
+static int64_t crossing_domains(const mgrid_machine_model *m, const mgrid_crossing *x) {
+  return x->in < 0 ? x->width : x->width * m->tier[x->in].domains;
+}
+
 mgrid_status mgrid_machine_finish(mgrid_machine_model *m, mgrid_error *err) {
   if (m->ntiers == 0)
     return mgrid_fail(err, MGRID_BAD_VALUE, "a machine has one level or more, as in node:4 gpu:8");
   mgrid_tier *last = &m->tier[m->ntiers - 1];
-  if (m->places || last->each) return MGRID_OK; /* the machine is complete already */
+  for (mgrid_tier *t = m->tier; t <= last; t++) { /* words may have changed a complete machine */
+    free(t->starts);
+    t->starts = NULL;
+    t->each = t->most = 0;
+  }
   last->each = last->most = 1;
   for (size_t i = m->ntiers - 1; i-- > 0;) {
     mgrid_status s = model_bound(&m->tier[i], &m->tier[i + 1], err);
     if (s) return s;
   }
   m->places = m->tier[0].domains ? last->domains : 0;
+  for (size_t i = 0; i < m->ncrossings; i++)
+    m->crossing[i].domains = crossing_domains(m, &m->crossing[i]);
   return MGRID_OK;
 }
 
@@ -218,7 +228,7 @@ mgrid_status mgrid_machine_add_crossing(mgrid_machine_model *m, const char *name
                       of, of);
   x.width = (x.width - 1) / share + 1;
   x.of = (size_t)tier, x.in = (int)around;
-  x.domains = around < 0 ? x.width : x.width * m->tier[around].domains;
+  x.domains = crossing_domains(m, &x);
   snprintf(x.name, sizeof x.name, "%s", name);
   m->crossing[m->ncrossings++] = x;
   return MGRID_OK;

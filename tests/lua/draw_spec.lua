@@ -170,6 +170,18 @@ dp: 2 groups of 5; 2 cross a node, 2 cross a rack
   node 1 | 4 g0 | 5 g1 |                 node 1
          +------+------+
 ]], (out:gsub(" +\n", "\n")))
+    -- domains have the numbers that `machine:where` says, without those before the first that has ranks
+    out = draw(path .. " --world 4 --family tp --machine 'rack:3 node:4 gpu:2 ranks = 13,12,18,19'", "C")
+    assert.are.equal([[
+tp: 2 groups of 2; 0 cross a node, 0 cross a rack
+  rack 1                   rack 2
+           gpu 0  gpu 1             gpu 0  gpu 1
+                                  +-------------+
+  node 1                   node 1 |   2      3  |
+         +-------------+          +-------------+
+  node 2 |   1      0  |   node 2
+         +-------------+
+]], (out:gsub(" +\n", "\n")))
     -- plain inside a node, yellow across one, red across a rack
     local colours = "--color always --family %s --world 10 --machine '%s'"
     local function styles(family, on)
@@ -382,13 +394,16 @@ describe("moongrid draw -o x.html", function()
     local function sheets(machine)
       run(("build/moongrid draw megatron --world 16 tp=2 %s -o %s"):format(machine, page))
       local data = json.decode(read(page):match '<script type="application/json"[^>]*>(.-)</script>' or read(page):match '({"recipe":.-})</script>')
-      return data.frames[1].sheets
+      return data.frames[1].sheets, data.frames[1].plan.machine
     end
     local own = sheets ""
     local placed = sheets "--machine 'rack:2 node:2 gpu:4 ranks = 8..15,0..7'"
     assert.are.same({ { { "gpu", 4 }, { "node", 2 }, { "rack", 2 } }, { 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7 } },
       { placed[1].parts[1].levels, placed[1].parts[1].ranks })
-    assert.are.same(own, sheets "--machine 'node:2 gpu:10,6'")
+    assert.are.same(own, (sheets "--machine 'node:2 gpu:10,6'"))
+    local ranks_of_a_node = { [""] = 8, ["--machine 'node:4 gpu:4'"] = 4, ["--machine 'node:2 gpu:10,6'"] = 0,
+                              ["--machine 'node:2 gpu:8 ranks = 8..15,0..7'"] = 0 }
+    for machine, ranks in pairs(ranks_of_a_node) do assert.equal(ranks, (select(2, sheets(machine)))) end
   end)
 
   it("refuses what a page cannot have", function()

@@ -57,10 +57,13 @@ describe("a machine", function()
       .. "most 8")
     refuses("--world 30 which=within tp=6", 1, "r.lua:8: within(a, machine.node): 2 of 5 groups of the family cross: the "
       .. "first is group 1: its rank 6 is in node 0 and rank 8 in node 1; groups of 6 do not divide the 8 places of a "
+      .. "node: use groups of 4 or 8")
+    refuses("--world 24 which=within tp=6", 1, "r.lua:8: within(a, machine.node): 2 of 4 groups of the family cross: the "
+      .. "first is group 1: its rank 6 is in node 0 and rank 8 in node 1; groups of 6 do not divide the 8 places of a "
       .. "node: use groups of 4 or 8, or leave 2 places of each idle")
     refuses("--world 30 which=aligned tp=6", 1, "r.lua:9: aligned(a, machine.rail): 6 of 6 groups of the family are not "
       .. "aligned: the first is group 0: its rank 0 in node 0 is on rail 0, and its rank 12 in node 1 is on rail 4; "
-      .. "its members must be whole nodes apart: the sizes of the dims before its own must multiply to a multiple of the "
+      .. "put its members whole nodes apart: the sizes of the dims before its own then multiply to a multiple of the "
       .. "places of a node")
     refuses("--world 32 which=spread tp=4", 1, "r.lua:10: spread(a, machine.node): 4 of 4 groups of the family are not "
       .. "spread: the first is group 0: its ranks 0 and 4 are both in node 0; there are 4 nodes, so use groups of at "
@@ -165,6 +168,27 @@ rail                        4            5
     end
     local saved = file((moongrid_ "machine --machine 'node:2[1us] gpu:3,2 ranks = 4,3' --json"))
     assert.are.equal("machine        node:2[1us] gpu:3,2 ranks = 4,3", (moongrid_("machine --machine " .. saved):match "[^\n]*"))
+  end)
+
+  it("take more words after a file, also if domains cross levels", function()
+    local words = { "node:* gpu:8 rail = gpu", "node:* gpu:8 rail = gpu in node", "node:2 gpu:3,4 rail = gpu / 2",
+                    "rack:2 node:2,1 gpu:2 rail = gpu in rack" }
+    for _, text in ipairs(words) do
+      local saved = file((moongrid_(("machine '%s' --json"):format(text))))
+      for _, more in ipairs(text:find "*" and { "node:4", "core:2 node:3" } or { "core:2", "core:2 cache:3" }) do
+        local number = more:match "node:%d"
+        local whole = (number and text:gsub("node:%*", number) or text):gsub("rail", more:gsub(" ?node:%d", "") .. " rail")
+        local file_, text_ = moongrid.open_machine(saved .. " " .. more), moongrid.open_machine(whole)
+        assert.equal(text_:text(), file_:text())
+        assert.same(text_:levels(), file_:levels())
+        local places = 1
+        while pcall(text_.fits, text_, places) do places = places + 1 end
+        assert.has_error(function() file_:fits(places) end)
+        for _, level in ipairs(text_:levels()) do
+          assert.same(text_:domains(level.name, places - 1), file_:domains(level.name, places - 1))
+        end
+      end
+    end
   end)
 
   it("say where two ranks run, and over which links they talk", function()

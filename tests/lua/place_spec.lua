@@ -509,6 +509,10 @@ return recipe { params = { order = "dp-pp" }, build = function(world, p)
     assert.are.equal(table.concat(found.hosts.order, "\n") .. "\n", support.read(out .. ".nodes"))
     moongrid("place " .. path .. " " .. machine .. " -o " .. out .. ".nodes") -- as they are listed
     assert.are.equal("n5\nn3\nn0\nn4\nn1\nn2\n", support.read(out .. ".nodes"))
+    local _, err, code = moongrid(("place %s --world 6 --machine '%s nodes=n5,n3,n0 gpu:2 ranks = 0,2,1,3..5' -o x.nodes"):format(
+      path, switches))
+    assert.same({ "moongrid: x.nodes: in such a file each node has consecutive ranks, and n5 has ranks 0 and 2, but not "
+      .. "those between\n", 1 }, { err, code })
     os.remove(out .. ".nodes")
     os.remove(out .. ".json")
     os.remove(out)
