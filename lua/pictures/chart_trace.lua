@@ -6,31 +6,30 @@
 
 local trace = require "pictures.trace"
 
-local LANES = 8 -- threads of a stream
 local MICROSECOND = 1e6
 
--- Write a row of a chart into a process, beginning with thread `first`.
+-- Write a row of a chart into a process, beginning with thread `first`. Return the thread after its last one.
 local function put_row(t, c, row, names, process, first, name)
-  local until_of, used = {}, 0
-  for lane = 1, LANES do until_of[lane] = 0 end
+  local until_of = {}
   for _, span in ipairs(row.spans) do
     local began, from, to, said, by = c.bar(span)
     local lane, arguments = 1, names.arguments[said]
-    while lane < LANES and until_of[lane] > from do lane = lane + 1 end
+    while (until_of[lane] or 0) > from do lane = lane + 1 end
     local thread = first + lane - 1
     if by then
       arguments = ('"waited_for":%s,"waited_us":%.15g'):format(names.rows[by], (from - began) / MICROSECOND)
-      if until_of[lane] <= began then
+      if (until_of[lane] or 0) <= began then
         t:slice('"waits"', '"wait"', process, thread, began / MICROSECOND, (from - began) / MICROSECOND, arguments)
       end
     end
     t:slice(names.texts[said], names.kinds[said], process, thread, from / MICROSECOND, (to - from) / MICROSECOND,
             arguments)
-    until_of[lane], used = to, math.max(used, lane)
+    until_of[lane] = to
   end
-  for lane = 1, used do
+  for lane = 1, #until_of do
     t:name("thread_name", process, first + lane - 1, name .. (lane > 1 and (" (%d)"):format(lane) or ""))
   end
+  return first + #until_of
 end
 
 local function kind_of(c, said)
@@ -67,8 +66,9 @@ local function put_planned(t, c, world, first)
     table.insert(of_type[row.type], i)
   end
   for rank = 0, world - 1 do
+    local thread = first
     for _, i in ipairs(of_type[c.timeline:type(rank)] or {}) do
-      put_row(t, c, c.rows[i], names, rank, first + (i - 1) * LANES, c.rows[i].stream .. ", planned")
+      thread = put_row(t, c, c.rows[i], names, rank, thread, c.rows[i].stream .. ", planned")
     end
   end
 end
@@ -83,13 +83,12 @@ end
 
 return function(c, put, planned)
   local t = trace.open({ title = c.title, settings = c.settings, about = c.about }, put)
-  local names = names_of(c)
+  local names, thread = names_of(c), 0
   for i, row in ipairs(c.rows) do
-    local first = (i - 1) * LANES
-    if i == 1 or row.type ~= c.rows[i - 1].type then t:name("process_name", row.type - 1, first, name_of(c, row)) end
-    put_row(t, c, row, names, row.type - 1, first, row.stream)
+    if i == 1 or row.type ~= c.rows[i - 1].type then t:name("process_name", row.type - 1, thread, name_of(c, row)) end
+    thread = put_row(t, c, row, names, row.type - 1, thread, row.stream)
   end
-  if planned then put_planned(t, planned, #c.types, #c.rows * LANES) end
+  if planned then put_planned(t, planned, #c.types, thread) end
   for _, gap in ipairs((planned or c).gaps) do
     t:mark(("the same %d times more"):format(gap.times), gap.from / MICROSECOND, (gap.to - gap.from) / MICROSECOND)
   end

@@ -185,6 +185,7 @@ static mgrid_status read_rates(const mgrid_machine_model *m, const json_t *all, 
     bool any = strcmp(name, "*") == 0;
     step_kind kind = any ? STEP_KINDS : kind_of(name);
     if (kind == STEP_CALLS) return costs_unknown("operation", name, names, STEP_CALLS, err);
+    if (kind == STEP_RECV) kind = STEP_SEND; /* the same message */
     if (!json_is_object(levels)) return costs_refuse(name, "an object by level", err);
     json_object_foreach(levels, where, list) {
       int level = -1;

@@ -260,8 +260,11 @@ static void post_point(step_executor *m, step_post post, const step_node *n) {
     m->failed = true;
     return;
   }
-  step_post other = x->nposts[!side] ? mgrid_step_posts(x, !side)[0] : (step_post){ -1, -1, 0, 0 };
-  if (other.type >= 0 && !odd(m, side ? other : post, side ? post : other)) {
+  /* if earlier posts of this side wait, although the other side has posts, they differ: this post
+  ** must not overtake them */
+  bool first = x->nposts[side] == 0 && x->nposts[!side] > 0;
+  step_post other = first ? mgrid_step_posts(x, !side)[0] : (step_post){ -1, -1, 0, 0 };
+  if (first && !odd(m, side ? other : post, side ? post : other)) {
     int64_t time = takes(m, &post, 1);
     if (m->clock && other.cursor < 0)
       time = other.ready > m->clock->now ? other.ready - m->clock->now : 0;

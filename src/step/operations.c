@@ -280,7 +280,8 @@ static step_way cost_point(call *c, int32_t type, const step_node *n) {
   for (size_t l = c->levels; l-- > 0;)
     if (c->x->where[(int64_t)l * size + a] != c->x->where[(int64_t)l * size + b])
       way.level = (int)l;
-  c->share = cost_share_of(&c->p->costs, (step_kind)n->kind, (size_t)way.level, c->bytes);
+  /* a message takes equally long for its sender and its receiver, whoever comes last */
+  c->share = cost_share_of(&c->p->costs, STEP_SEND, (size_t)way.level, c->bytes);
   for (size_t l = (size_t)way.level; l < c->levels; l++)
     least = fmin(least, rate_of(c, l, (double)c->x->at[l].share, 1));
   way.seconds = cost_late(c, (size_t)way.level) + c->bytes / least;

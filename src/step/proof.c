@@ -296,6 +296,7 @@ typedef struct knowledge {
 typedef struct walk {
   const mgrid_step *step;
   const step_program *program;
+  const bool *several; /* [nslots]: the group of some rank with this program has several members */
   mgrid_budget *budget;
   size_t nstreams, families;
   int64_t now;                       /* the number of the last call */
@@ -317,8 +318,7 @@ static void assumes_put_call(walk *w, const step_node *n) {
   int32_t family = s->slot[n->slot].entry, leader = mgrid_step_leader(s->plan, family);
   size_t on = n->stream;
   knowledge *mine = &w->known[on];
-  /* groups of one rank send nothing */
-  if (s->plan->content.entry[family].family->max_size < 2) return;
+  if (!w->several[n->slot]) return; /* groups of one rank send nothing */
   w->now++;
   /* calls on one communicator run in order, so earlier calls on this one have ended */
   learn(mine, &w->over[leader], w->nstreams);
@@ -380,19 +380,34 @@ static bool is_allowed(const mgrid_step *s, size_t a, size_t b) {
   return starts_in_order(s, a) && starts_in_order(s, b);
 }
 
+/* Set for each program and slot whether the group of some rank has several members. Ranks of one
+** class have groups of one size. */
+static void find_several(const mgrid_step *s, mgrid_budget *budget, bool *several) {
+  for (size_t i = 0; i < s->nclasses; i++)
+    for (size_t k = 0; k < s->nslots && mgrid_spend(budget, 1); k++) {
+      step_read read = { STEP_ASKED_SIZE, s->slot[k].entry, s->slot[k].nth };
+      bool *of = &several[(size_t)s->class[i].program * s->nslots + k];
+      *of = *of || mgrid_step_answer(s->plan, &read, s->class[i].first) > 1;
+    }
+}
+
 /* Set v->assumes for the rules of NCCL. */
 static mgrid_status assumptions(const mgrid_step *s, step_budget *b, step_verdict *v,
                                 mgrid_error *err) {
   size_t families = s->plan->content.nentries;
   walk w = { .step = s, .budget = &b->work, .families = families };
+  if (!mgrid_step_budget_hold(b, s->nprograms * s->nslots)) return mgrid_step_budget_spent(b, err);
 
   w.pairs = calloc(families * families + 1, sizeof *w.pairs);
   w.last = malloc((STEP_STREAMS_MAX * families + 1) * sizeof *w.last);
   w.over = malloc((families + 1) * sizeof *w.over);
-  bool done = w.pairs && w.last && w.over;
+  bool *several = calloc(s->nprograms * s->nslots + 1, sizeof *several);
+  bool done = w.pairs && w.last && w.over && several;
+  if (done) find_several(s, w.budget, several);
   for (size_t i = 0; i < s->nprograms && done; i++) {
     if (s->program[i].nstreams < 2) continue;
     w.program = &s->program[i], w.nstreams = s->program[i].nstreams, w.now = 0;
+    w.several = several + i * s->nslots;
     memset(w.known, 0, sizeof w.known);
     memset(w.last, 0, STEP_STREAMS_MAX * families * sizeof *w.last);
     memset(w.over, 0, families * sizeof *w.over);
@@ -407,6 +422,7 @@ static mgrid_status assumptions(const mgrid_step *s, step_budget *b, step_verdic
   free(w.pairs);
   free(w.last);
   free(w.over);
+  free(several);
   if (!done) return mgrid_oom(err);
   return b->work.exhausted ? mgrid_step_budget_spent(b, err) : MGRID_OK;
 }
@@ -443,7 +459,8 @@ static void tell_mismatch(const step_executor *m, step_verdict *v) {
   const step_post *a = &m->odd[0], *b = &m->odd[1];
   int64_t rank = m->types->type[a->type].first;
   int32_t slot = mgrid_step_executor_program(m, a->type)->node[a->node].slot;
-  int64_t other = member_of_type(m, rank, slot, b->type);
+  /* a message from one rank to another of the same type is one from the rank to itself */
+  int64_t other = a->type == b->type ? rank : member_of_type(m, rank, slot, b->type);
   v->told = STEP_MISMATCH;
   verdict_add(m, v, rank, -1, a->node, other);
   if (other >= 0) verdict_add(m, v, other, -1, b->node, rank);
@@ -649,11 +666,12 @@ void mgrid_step_verdict_text(const mgrid_step *s, const step_verdict *v, mgrid_t
       verdict_put_call(s, w, files, sizes, t);
       continue;
     }
-    mgrid_text_str(t, i ? ", which waits in " : " waits in ");
+    /* a send that nobody receives has ended: it did not wait */
+    bool sent = v->told == STEP_UNMATCHED && w->waits_for < 0;
+    mgrid_text_str(t, i ? ", which waits in " : sent ? " makes " : " waits in ");
     verdict_put_call(s, w, files, false, t);
     if (w->waits_for >= 0) mgrid_text_add(t, " for rank %" PRId64, w->waits_for);
     if (w->waits_for >= 0 && i + 1 < v->n) put_positions(s, v, w->waits_for, t);
-    if (v->told == STEP_UNMATCHED && w->waits_for < 0)
-      mgrid_text_str(t, ", and nobody receives it");
+    if (sent) mgrid_text_str(t, ", and nobody receives it");
   }
 }

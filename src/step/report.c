@@ -43,89 +43,184 @@ int64_t mgrid_step_total(const mgrid_step *s) {
 
 /* ------------------------------------------------------------------- memory */
 
-enum { STEP_NAMED_MAX = 64 }; /* different names of allocations */
 typedef struct memory {
-  int64_t peak; /* bytes */
-  uint32_t at;  /* a word: the last mark before the peak; 0: none */
-  int64_t rank; /* the lowest rank with this peak */
-  size_t n;
-  uint32_t name[STEP_NAMED_MAX]; /* words */
-  int64_t bytes[STEP_NAMED_MAX];
+  int64_t peak;   /* bytes */
+  uint32_t at;    /* a word: the last mark before the peak; 0: none */
+  int64_t rank;   /* the lowest rank with this peak; -1: none holds memory */
+  size_t n;       /* names of allocations */
+  uint32_t *name; /* [n]: words */
+  int64_t *bytes; /* [n]: at the peak */
 } memory;
+
+/* What entries make of the x bytes of a name: max(least, x + change) bytes. */
+typedef struct effect {
+  int64_t least, change;
+} effect;
 
 typedef struct held {
   const step_program *p;
   mgrid_budget *budget;
-  memory now, most;             /* now.peak: bytes in use; now.at: the last mark */
-  int64_t last[STEP_NAMED_MAX]; /* bytes of the last allocation with this name */
+  uint32_t *of;  /* [words]: the index of each name */
+  int64_t *last; /* [n]: bytes of the last allocation of each name */
+  /* [n]: [0] the effect of all entries so far, so that `least` is what the rank holds; [k] that of
+  ** the present iteration of the k-th open loop */
+  effect *effect[STEP_DEPTH_MAX + 1];
+  int depth; /* open loops that have an effect */
+  int64_t now;
+  uint32_t at;  /* a word: the last mark */
+  bool highest; /* nothing was freed since the peak, so the bytes of each name are not noted yet */
+  memory most;
+  bool failed;
 } held;
 
-static size_t index_of(held *m, uint32_t name) {
-  size_t i = 0;
-  while (i < m->now.n && m->now.name[i] != name) i++;
-  if (i == STEP_NAMED_MAX) return i - 1; /* all further names count as the last one */
-  if (i == m->now.n) m->now.name[m->now.n++] = name;
-  return i;
+static void memory_free(memory *m) {
+  free(m->name);
+  free(m->bytes);
+  *m = (memory){ .rank = -1 };
 }
 
-static void sums_change(held *m, size_t i, int64_t by) {
-  m->now.bytes[i] = by > 0 ? sums_add(m->now.bytes[i], by) : m->now.bytes[i] + by;
-  m->now.peak = by > 0 ? sums_add(m->now.peak, by) : m->now.peak + by;
-  if (m->now.peak > m->most.peak) m->most = m->now;
+static int64_t sums_shift(int64_t a, int64_t by) {
+  if (a > 0 && by > 0) return sums_add(a, by);
+  return a < 0 && by < 0 && a < -INT64_MAX - by ? -INT64_MAX : a + by;
+}
+static int64_t multiple(int64_t a, int64_t by) { return a < 0 ? -times(-a, by) : times(a, by); }
+static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
+
+static void note_highest(held *m) {
+  for (size_t i = 0; i < m->most.n && m->highest; i++) m->most.bytes[i] = m->effect[0][i].least;
+  m->highest = false;
 }
 
-/* Memory in a loop: if an iteration keeps memory, the last iteration has the peak; if it frees
-** memory, the first iteration has it. So only these two iterations are looked at. */
+/* Apply the effect on name i to the bytes that the rank holds, and to the open loops. */
+static void sums_change(held *m, size_t i, effect by) {
+  int64_t had = m->effect[0][i].least;
+  for (int k = 0; k <= m->depth; k++) {
+    effect *e = &m->effect[k][i];
+    e->least = larger(by.least, sums_shift(e->least, by.change));
+    e->change = sums_shift(e->change, by.change);
+  }
+  m->now = sums_shift(m->now, m->effect[0][i].least - had);
+}
+
+static void go_through(held *m, uint32_t from, uint32_t end);
+
+/* Return whether the next iteration of a loop has the same effect as this one, and lets each name
+** grow by as much. was: before this iteration the bytes held, and those of the last allocation. */
+static bool is_steady(const held *m, const effect *own, const effect *was) {
+  for (size_t i = 0; i < m->most.n; i++)
+    if (m->last[i] != was[i].change
+        || (own[i].change > 0 && m->effect[0][i].least - was[i].least != own[i].change))
+      return false;
+  return true;
+}
+
+/* All iterations have one effect, except perhaps the first: a free gives back the bytes of the
+** latest alloc. If it makes no name grow, no later iteration holds more. Else each moment of an
+** iteration holds the most in the first of them or in the last. */
+static void go_around(held *m, uint32_t loop) {
+  const step_node *n = &m->p->node[loop];
+  effect *own = calloc(2 * m->most.n + 1, sizeof *own), *was = own ? own + m->most.n : NULL;
+  int64_t left = n->number;
+  bool steady = false, grows = false;
+
+  m->failed |= !own;
+  for (size_t i = 0; i < m->most.n && !m->failed; i++)
+    was[i] = (effect){ m->effect[0][i].least, m->last[i] };
+  for (int round = 0; round < 2 && left > 0 && !steady && !m->failed; round++, left--) {
+    memset(own, 0, m->most.n * sizeof *own);
+    m->effect[++m->depth] = own;
+    go_through(m, loop + 1, n->end);
+    m->depth--;
+    steady = is_steady(m, own, was);
+  }
+  for (size_t i = 0; i < m->most.n && !m->failed; i++) grows |= own[i].change > 0;
+
+  int64_t more = left - grows;
+  if (more > 0 && !m->failed) note_highest(m);
+  for (size_t i = 0; i < m->most.n && more > 0 && !m->failed && mgrid_spend(m->budget, 1); i++) {
+    int64_t by = own[i].change > 0 ? multiple(own[i].change, more - 1) : 0;
+    sums_change(m, i, (effect){ sums_add(own[i].least, by), multiple(own[i].change, more) });
+  }
+  if (grows && left > 0) go_through(m, loop + 1, n->end);
+  free(own);
+}
+
 static void go_through(held *m, uint32_t from, uint32_t end) {
-  for (uint32_t i = from; i < end && mgrid_spend(m->budget, 1); i = m->p->node[i].end) {
+  for (uint32_t i = from; i < end && !m->failed && mgrid_spend(m->budget, 1);
+       i = m->p->node[i].end) {
     const step_node *n = &m->p->node[i];
-    if (n->kind == STEP_MARK) m->now.at = n->name;
-
-    if (n->kind == STEP_ALLOC) {
-      size_t k = index_of(m, n->name);
+    size_t k = m->of[n->name];
+    if (n->kind == STEP_MARK) {
+      m->at = n->name;
+    } else if (n->kind == STEP_ALLOC) {
       m->last[k] = n->bytes;
-      sums_change(m, k, n->bytes);
+      sums_change(m, k, (effect){ n->bytes, n->bytes });
+      if (m->now > m->most.peak) m->most.peak = m->now, m->most.at = m->at, m->highest = true;
     } else if (n->kind == STEP_FREE) {
-      size_t k = index_of(m, n->name);
-      int64_t has = m->now.bytes[k];
-      sums_change(m, k, -(m->last[k] < has ? m->last[k] : has));
+      note_highest(m);
+      sums_change(m, k, (effect){ 0, -m->last[k] });
     } else if (n->kind == STEP_LOOP) {
-      memory before = m->now;
-      go_through(m, i + 1, n->end);
-      for (size_t k = 0; k < m->now.n && n->number > 2; k++) {
-        int64_t by = m->now.bytes[k] - before.bytes[k];
-        if (by > 0) sums_change(m, k, times(by, n->number - 2));
-        if (by < 0)
-          sums_change(m, k,
-                      times(-by, n->number - 2) > m->now.bytes[k] ? -m->now.bytes[k]
-                                                                  : by * (n->number - 2));
-      }
-      if (n->number > 1) go_through(m, i + 1, n->end);
+      go_around(m, i);
     }
   }
+}
+
+/* Give each name of an allocation an index. */
+static void find_names(held *m) {
+  memory *x = &m->most;
+  for (size_t i = 0; i < m->p->n && mgrid_spend(m->budget, 1); i++) {
+    const step_node *n = &m->p->node[i];
+    if (n->kind != STEP_ALLOC || (m->of[n->name] < x->n && x->name[m->of[n->name]] == n->name))
+      continue;
+    if (!MGRID_GROW(x->name, x->n, 1)) m->failed = true;
+    if (m->failed) return;
+    m->of[n->name] = (uint32_t)x->n;
+    x->name[x->n++] = n->name;
+  }
+}
+
+/* Find the largest memory of the ranks with a program. `of`: [words]. */
+static bool program_memory(const step_program *p, mgrid_budget *budget, uint32_t *of, memory *out) {
+  held m = { .p = p, .budget = budget, .of = of };
+  find_names(&m);
+  m.last = calloc(m.most.n + 1, sizeof *m.last);
+  m.effect[0] = calloc(m.most.n + 1, sizeof *m.effect[0]);
+  m.most.bytes = calloc(m.most.n + 1, sizeof *m.most.bytes);
+  m.failed |= !m.last || !m.effect[0] || !m.most.bytes;
+  if (!m.failed && m.most.n) go_through(&m, 0, (uint32_t)p->n);
+  if (!m.failed) note_highest(&m);
+  free(m.last);
+  free(m.effect[0]);
+  *out = m.most;
+  return !m.failed;
 }
 
 /* Find the largest memory of all ranks. */
 static mgrid_status most_memory(const mgrid_step *s, memory *out, mgrid_error *err) {
   step_budget b;
-  bool *seen = calloc(s->nprograms + 1, sizeof *seen);
-  memset(out, 0, sizeof *out);
-  out->rank = -1;
-  if (!seen) return mgrid_oom(err);
+  bool *seen = calloc(s->nprograms + 1, sizeof *seen), done = seen != NULL;
+  uint32_t *of = calloc(s->nwords + 1, sizeof *of);
+  *out = (memory){ .rank = -1 };
+  done = done && of;
   mgrid_step_budget_begin(&b, &s->limits, "the memory of the step");
+
   /* the first class of a program contains its lowest rank */
-  for (size_t i = 0; i < s->nclasses; i++) {
-    const step_program *p = &s->program[s->class[i].program];
-    held m = { .p = p, .budget = &b.work };
+  for (size_t i = 0; i < s->nclasses && done; i++) {
+    memory one;
     if (seen[s->class[i].program]) continue;
     seen[s->class[i].program] = true;
-    go_through(&m, 0, (uint32_t)p->n);
-    if (m.most.peak <= out->peak) continue;
-    *out = m.most;
-    out->rank = s->class[i].first;
+    done = program_memory(&s->program[s->class[i].program], &b.work, of, &one);
+    one.rank = s->class[i].first;
+    memory less = one.peak > out->peak ? *out : one;
+    if (one.peak > out->peak) *out = one;
+    memory_free(&less);
   }
+
   free(seen);
-  return b.work.exhausted ? mgrid_step_budget_spent(&b, err) : MGRID_OK;
+  free(of);
+  if (done && !b.work.exhausted) return MGRID_OK;
+  memory_free(out);
+  return done ? mgrid_step_budget_spent(&b, err) : mgrid_oom(err);
 }
 
 /* ================================================================== traffic */
@@ -322,6 +417,7 @@ json_t *mgrid_step_report(const mgrid_step *s, const step_price *price, mgrid_er
                           memory_json(s, &most_held));
     if (price && all) put_price(price, all);
     if (!all) mgrid_oom(err);
+    memory_free(&most_held);
   }
   free(most);
   return all;

@@ -91,15 +91,20 @@ static bool find_used(refining *x) {
   }
   free(by_position);
 
-  /* if messages go by position over a communicator, all families that use it are ordered */
-  for (size_t i = 0; i < x->nused && ordered; i++)
-    for (size_t k = 0; k < x->nused && mgrid_spend(&x->budget->work, 1); k++) {
-      int32_t a = s->slot[i].entry, b = s->slot[k].entry;
-      bool one =
-          mgrid_step_leader(x->plan, a) == mgrid_step_leader(x->plan, b)
-          || (a > b ? mgrid_plan_rivals(x->plan, a, b) : a < b && mgrid_plan_rivals(x->plan, b, a));
-      if (one && x->used[k].ordered) x->used[i].ordered = true;
-    }
+  /* if messages go by position over a communicator, all families that use it are ordered, and then
+  ** all families that share another communicator with one of these */
+  while (ordered && !x->budget->work.exhausted) {
+    ordered = false;
+    for (size_t i = 0; i < x->nused; i++)
+      for (size_t k = 0; k < x->nused && !x->used[i].ordered; k++) {
+        int32_t a = s->slot[i].entry, b = s->slot[k].entry;
+        bool one = mgrid_step_leader(x->plan, a) == mgrid_step_leader(x->plan, b)
+                   || (a > b ? mgrid_plan_rivals(x->plan, a, b)
+                             : a < b && mgrid_plan_rivals(x->plan, b, a));
+        mgrid_spend(&x->budget->work, 1);
+        if (one && x->used[k].ordered) x->used[i].ordered = ordered = true;
+      }
+  }
   return true;
 }
 
