@@ -82,7 +82,7 @@ describe("the head of each recipe", function()
       assert.truthy(source, "Source: is missing")
       assert.truthy(source:find "%f[%w_/]%w[%w_/{},*]+%.py", "no file of its source")
       assert.truthy(source:find "%d+%.%d+" or source:find "commit %x%x%x%x%x%x%x%x", "no release or commit")
-      assert.truthy(about:find "\nNot as there: %S" or about:find "\nAs there: %S", "As there: or Not as there: is missing")
+      assert.truthy(about:find "\nNot as there: %S" or about:find "\nAs in the source: %S", "As in the source: or Not as there: is missing")
       local all = 0
       for words in about:gmatch "\nRecorded: ([^\n]*)" do
         local path, from = words:match "(tests/golden/[%w_/]+%.%a+)%.$", words:match "^nothing%. "
