@@ -20,14 +20,14 @@ typedef struct mgrid_lua_budget {
   size_t swept;         /* `used` after the last collection between two calls */
   mgrid_budget work;    /* for this call: instructions, and processor time */
   int step;             /* instructions until the next check of the clock */
-  double sampled;       /* mgrid_now() and mgrid_processor_now() at a check */
-  double processor;
-  bool large;     /* a large block was asked for, so one instruction may take long */
-  bool long_text; /* a text was refused for its length */
-  int said;       /* lines that the recipe has printed in this call */
-  bool over;      /* exhausted, so every further instruction raises `verdict` */
-  bool placed;    /* the verdict has a position in the recipe */
-  bool no_memory; /* memory ran out in this call, even after a collection */
+  double sampled;       /* mgrid_now() at a check at most 10 ms ago */
+  double processor;     /* mgrid_processor_now() then */
+  bool large;           /* a large block was asked for, so one instruction may take long */
+  bool long_text;       /* a text was refused for its length */
+  int said;             /* lines that the recipe has printed in this call */
+  bool over;            /* exhausted, so every further instruction raises `verdict` */
+  bool placed;          /* the verdict has a position in the recipe */
+  bool no_memory;       /* memory ran out in this call, even after a collection */
   /* memory ran out below the limit: the process, or the host's allocator, has no more */
   bool starved;
   /* "file:line: " in the recipe when memory was refused; "": the recipe did not run */
