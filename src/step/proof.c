@@ -416,15 +416,23 @@ static mgrid_status assumptions(const mgrid_step *s, step_budget *b, step_verdic
     if (done) walk_block(&w, 0, (uint32_t)s->program[i].n);
     free(w.recorded);
   }
-  for (size_t i = 0; done && i < families * families && v->nassumes < STEP_ASSUMES_MAX; i++)
-    if (w.pairs[i] && !is_allowed(s, i / families, i % families))
+
+  size_t found = 0;
+  for (size_t i = 0; done && i < families * families; i++)
+    if (w.pairs[i] && !is_allowed(s, i / families, i % families) && found++ < STEP_ASSUMES_MAX)
       v->assumes[v->nassumes++] = (step_pair){ (int32_t)(i / families), (int32_t)(i % families) };
+
   free(w.pairs);
   free(w.last);
   free(w.over);
   free(several);
   if (!done) return mgrid_oom(err);
-  return b->work.exhausted ? mgrid_step_budget_spent(b, err) : MGRID_OK;
+  if (b->work.exhausted) return mgrid_step_budget_spent(b, err);
+  if (found > STEP_ASSUMES_MAX)
+    return mgrid_fail(err, MGRID_LIMIT,
+                      "the proof would assume something about %zu pairs of families; %d at most",
+                      found, STEP_ASSUMES_MAX);
+  return MGRID_OK;
 }
 
 /* ============================================================== the verdict */
