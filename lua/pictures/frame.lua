@@ -4,7 +4,7 @@
 -- where ranks are drawn.
 
 local drawing = require "pictures.drawing"
-local moongrid = require "moongrid"
+local reports = require "pictures.reports"
 local sheets = require "pictures.sheet"
 local words = require "pictures.words"
 
@@ -12,6 +12,7 @@ local words = require "pictures.words"
 -- N ranks, this limit is 16 x N.
 local LISTED = 1 << 18
 local EACH = 1 << 16 -- in larger worlds do not ask each rank what it creates
+local SEATS = 1 << 20 -- ask of at most so many ranks on which node they are
 
 -- Return the groups of a family: its modes; or without modes the lists of its ranks, if these have at most `listed`
 -- members in all.
@@ -112,7 +113,7 @@ local function node_size(plan, machine)
     if not level.regular and not level.crossing then return 0 end
   end
   local size = machine:node_size()
-  for rank = 0, plan.world - 1 do
+  for rank = 0, math.min(plan.world, SEATS) - 1 do
     local _, node = machine:seat(rank)
     if node ~= rank // size then return 0 end
   end
@@ -125,11 +126,10 @@ return function(plan, machine, most)
   local d = drawing(plan, { machine = machine })
   local drawn, sheet_of, sampled, dims = sheets_of(d, most)
   local counts = plan:counts()
-  local known = machine or plan.machine ~= "" and moongrid.open_machine(plan.machine) or nil
   return {
     plan = { world = plan.world, digest = plan.digest, communicators = counts.communicators, groups = counts.groups,
-             machine = node_size(plan, known), families = families_of(d, most and 16 * most or LISTED),
-             grids = grids_of(plan) },
+             machine = node_size(plan, machine or reports.machine(plan)),
+             families = families_of(d, most and 16 * most or LISTED), grids = grids_of(plan) },
     given = words.given(plan), steps = steps_of(plan), sheets = drawn, sheet_of = sheet_of, sampled = sampled,
     dims = dims,
   }
