@@ -212,13 +212,13 @@ it("is what nothing orders, and without it no order of starts hangs, in 1,000 ra
 end)
 
 it("is an error above 256 pairs of families, never a part of them", function()
-  local families, calls = {}, {}
+  local made, calls = {}, {}
   for i = 1, 24 do
-    families[i] = ("t.f%d = %s"):format(i, i == 1 and "grid(world, 'x', { x = fill }) 'x'" or "t.f1:twin()")
+    made[i] = ("t.f%d = %s"):format(i, i == 1 and "grid(world, 'x', { x = fill }) 'x'" or "t.f1:twin()")
     calls[i] = ("s:on 's%d':all_reduce(s.f%d, 8)"):format(i, i)
   end
   local file = support.file(([[return recipe { build = function(world) local t = topology(world) %s return t end,
-    step = function(s) %s end }]]):format(table.concat(families, "\n"), table.concat(calls, "\n")), ".lua")
+    step = function(s) %s end }]]):format(table.concat(made, "\n"), table.concat(calls, "\n")), ".lua")
   local ok, message = pcall(function() return mg.load(file):plan(2):step():prove() end)
   assert.is_false(ok)
   assert.truthy(tostring(message):find("the proof would assume something about 276 pairs of families; 256 at most", 1, true), message)
