@@ -70,8 +70,9 @@ return function(machine, world)
   for _, level in ipairs(machine:levels()) do
     if not level.crossing then
       local inner = plain:domains(level.name, places)
+      local own = plain == machine and inner or machine:domains(level.name, world)
       m.levels[#m.levels + 1], m.first[#m.first + 1], outer = level.name, firsts(outer, inner), inner
-      m.domains[#m.domains + 1] = table.move(machine:domains(level.name, world), 1, world, 0, {})
+      m.domains[#m.domains + 1] = table.move(own, 1, world, 0, {})
     end
   end
   return m

@@ -263,11 +263,30 @@ static void test_limits(void **state) {
   }
 }
 
+/* In as many seconds as a slow machine needs: the command gives a recipe only 2. */
+static void test_entries(void **state) {
+  static const char text[] = "return recipe { build = function(world) local t = topology(world)\n"
+                             "  t.all = grid(world, 'a', { a = fill }) 'a' return t end,\n"
+                             "  step = function(s) while true do s:barrier(s.all) end end }";
+  mgrid_error err;
+  mgrid_limits limits = MGRID_LIMITS_INIT;
+  mgrid_plan *plan = NULL;
+  (void)state;
+  limits.seconds = limits.call_seconds = 600;
+  mgrid_runtime *rt = mgrid_runtime_new(&limits, NULL, anew(&err));
+  assert_null(step_of(rt, text, sizeof text - 1, 4, &plan, anew(&err)));
+  assert_int_equal(err.status, MGRID_LIMIT);
+  assert_non_null(strstr(err.message, "3: the step has more than 2097152 entries; s:loop(n, "
+                                      "function() ... end) makes its entries only once"));
+  mgrid_plan_free(plan);
+  mgrid_runtime_free(rt);
+}
+
 int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_random_steps),    cmocka_unit_test(test_following),
     cmocka_unit_test(test_unexpected_call), cmocka_unit_test(test_many_events),
-    cmocka_unit_test(test_limits),
+    cmocka_unit_test(test_limits),          cmocka_unit_test(test_entries),
   };
   return run_program("step", tests, argc, argv);
 }

@@ -257,7 +257,7 @@ describe("moongrid recipes and doctor", function()
     assert.truthy(out:find("\n  pp_next_rank\n"))
     assert.truthy(out:find("\n  tp cp pp dp cp_dp pp_dp world_group\n$"))
     assert.truthy((run "build/moongrid recipes optimum_habana"):find(
-      "\nsettings\n  training +flag +%-\n +true: [^\n]+\n[^\n]*\n?  sequence_parallel_world_size +size +%-\n[^\n]- %(also sp_world_size%)\n"))
+      "\nsettings\n  training +flag +%-\n +true: [^\n]+\n +are groups\n  sequence_parallel_world_size +size +%-\n[^\n]- %(also sp_world_size%)\n"))
     assert.falsy(out:find "settings")
     assert.truthy((run "build/moongrid recipes examples/custom_group.lua"):find("\n  leaders +flag +true\n +a ring of "))
     refuses("recipes picotron tp=2", 2, "moongrid: recipes takes one recipe and no NAME=VALUE")

@@ -52,7 +52,7 @@ describe("one call that takes long ends:", function()
   }
 
   it("the parser, with what it does in the square of the text", function()
-    for _, body in ipairs { "if x then " .. ("elseif x then "):rep(35000) .. "end", "local a = " .. ("x and "):rep(85000) .. "x" } do
+    for _, body in ipairs { "if x then " .. ("elseif x then "):rep(70000) .. "end", "local a = " .. ("x and "):rep(170000) .. "x" } do
       local code, message = outcome("local x " .. body .. " return 1")
       assert.is_true(code == 1 or code == 3, message)
     end
